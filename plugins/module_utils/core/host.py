@@ -1,0 +1,209 @@
+# Copyright (c) 2026 bettercompute
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The only door to the machine: reads, questions to programs, and the four kinds of step."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import signal
+import stat
+import subprocess
+import tempfile
+import time
+from typing import Optional
+
+from . import rootfs
+from .errors import StepFailed, Unreadable
+from .plan import Answer, Ask
+from .step import File, Step
+
+PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+ABSENT = (errno.ENOENT, errno.ENOTDIR, errno.ENODEV)
+QUESTION_TIMEOUT = 60.0
+# A package manager killed half-way leaves a broken database: it is asked to stop, and left alone.
+PATIENT = frozenset(("apt-get", "apt", "dpkg", "dnf", "yum", "rpm", "zypper", "rpm-ostree", "transactional-update"))
+
+
+class Host:
+    """The running machine, as this process may see and change it."""
+
+    predicted = False
+
+    # -- reads: absent is None or empty; only ENOENT and its like count as absent
+
+    def read(self, path: str) -> Optional[str]:
+        """The text of a file (bytes that are not UTF-8 survive as surrogates), None when absent."""
+        try:
+            with open(path, encoding="utf-8", errors="surrogateescape") as source:
+                return source.read()
+        except OSError as fault:
+            if fault.errno in ABSENT:
+                return None
+            raise _unreadable(path, fault) from None
+
+    def file(self, path: str) -> Optional[File]:
+        """The file with its mode and owner, None when absent; a symbolic link is not followed."""
+        try:
+            seen = os.lstat(path)
+        except OSError as fault:
+            if fault.errno in ABSENT:
+                return None
+            raise _unreadable(path, fault) from None
+        if not stat.S_ISREG(seen.st_mode):
+            return File("", stat.S_IMODE(seen.st_mode), seen.st_uid, regular=False)
+        return File(self.read(path) or "", stat.S_IMODE(seen.st_mode), seen.st_uid)
+
+    def names(self, path: str) -> tuple[str, ...]:
+        """What a directory holds, sorted; empty when it is absent."""
+        try:
+            return tuple(sorted(os.listdir(path)))
+        except OSError as fault:
+            if fault.errno in ABSENT:
+                return ()
+            raise _unreadable(path, fault) from None
+
+    def exists(self, path: str) -> bool:
+        """Whether the path is there; a dangling symbolic link is not."""
+        try:
+            os.stat(path)
+        except OSError as fault:
+            if fault.errno in ABSENT:
+                return False
+            raise _unreadable(path, fault) from None
+        return True
+
+    def link(self, path: str) -> Optional[str]:
+        """Where a symbolic link points, as written; None when it is absent or no link."""
+        try:
+            return os.readlink(path)
+        except OSError as fault:
+            if fault.errno in (*ABSENT, errno.EINVAL):
+                return None
+            raise _unreadable(path, fault) from None
+
+    def which(self, program: str) -> Optional[str]:
+        """The path of an executable on the fixed PATH, or None."""
+        return shutil.which(program, path=PATH)
+
+    def ask(self, argv: tuple[str, ...], timeout: float = QUESTION_TIMEOUT, stdin: str = "") -> Answer:
+        """Run a program that changes nothing; a missing program answers 127, one that hangs fails the look."""
+        return self._spawn(argv, timeout, stdin)
+
+    def answer(self, question: Ask) -> Answer:
+        """Answer a planner's question over private temporary files."""
+        folder = tempfile.mkdtemp(prefix="bcd-ask-")
+        try:
+            where = {}
+            for name, text in question.files:
+                where[name] = os.path.join(folder, name)
+                with open(where[name], "w", encoding="utf-8", errors="surrogateescape") as out:
+                    out.write(text)
+            argv = tuple(word.format(**where) if "{" in word else word for word in question.argv)
+            return self.ask(argv)
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def uid(self) -> int:
+        """The effective user id."""
+        return os.geteuid()
+
+    def boot_id(self) -> str:
+        """The running boot's id; empty where the kernel does not show one."""
+        return (self.read("/proc/sys/kernel/random/boot_id") or "").strip()
+
+    def clock(self) -> float:
+        """Monotonic seconds."""
+        return time.monotonic()
+
+    def sleep(self, seconds: float) -> None:
+        """Wait."""
+        time.sleep(seconds)
+
+    # -- changes
+
+    def apply(self, step: Step) -> None:
+        """Do what the step says; raises StepFailed."""
+        try:
+            if step.kind == "write":
+                self.write(step.path, step.text, step.mode)
+            elif step.kind == "remove":
+                self.remove(step.path)
+            elif step.kind == "set":
+                self.set(step.path, step.text)
+            else:
+                self.act(step)
+        except OSError as fault:
+            raise StepFailed(f"cannot {step.action}: {fault.strerror or fault}{_advice(fault)}") from None
+
+    def write(self, path: str, text: str, mode: int) -> None:
+        """Replace a file, atomically, under directories that only root can write."""
+        rootfs.write(path, text.encode("utf-8", "surrogateescape"), mode)
+
+    def remove(self, path: str) -> None:
+        """Remove a file, under directories that only root can write."""
+        rootfs.remove(path)
+
+    def set(self, path: str, value: str) -> None:
+        """Write a value to a kernel file, in one write as the kernel wants it."""
+        kernel = os.open(path, os.O_WRONLY | os.O_NOFOLLOW)
+        try:
+            os.write(kernel, value.encode())
+        finally:
+            os.close(kernel)
+
+    def act(self, step: Step) -> None:
+        """Run a program that changes the machine."""
+        answer = self._spawn(step.argv, step.timeout, step.text)
+        if answer.rc not in step.ok:
+            said = " ".join((answer.err.strip() or answer.out.strip()).split())[-600:] or "it said nothing"
+            raise StepFailed(f"cannot {step.action}: {' '.join(step.argv)} exited with {answer.rc}: {said}")
+
+    def _spawn(self, argv: tuple[str, ...], timeout: float, stdin: str) -> Answer:
+        environment = {"PATH": PATH, "LC_ALL": "C", "LANG": "C", "HOME": "/root", "DEBIAN_FRONTEND": "noninteractive"}
+        try:
+            child = subprocess.Popen(
+                argv,
+                stdin=subprocess.PIPE if stdin else subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                env=environment,
+                cwd="/",
+                start_new_session=True,
+                executable=self.which(argv[0]) or argv[0],
+            )
+        except FileNotFoundError:
+            return Answer(127, "", f"{argv[0]}: no such program")
+        try:
+            out, err = child.communicate(stdin.encode() if stdin else None, timeout=timeout)
+        except subprocess.TimeoutExpired:
+            _stop(child, argv[0])
+            raise StepFailed(f"{' '.join(argv)} did not end within {timeout:g} seconds: see what it waits for") from None
+        return Answer(child.returncode, out.decode("utf-8", "replace"), err.decode("utf-8", "replace"))
+
+
+def _stop(child: subprocess.Popen[bytes], program: str) -> None:
+    """Ask the whole process group to end, then make it, unless it is a package manager."""
+    for sign in (signal.SIGTERM,) if program in PATIENT else (signal.SIGTERM, signal.SIGKILL):
+        try:
+            os.killpg(child.pid, sign)
+            child.communicate(timeout=10)
+            return
+        except (ProcessLookupError, subprocess.TimeoutExpired):
+            continue
+
+
+def _unreadable(path: str, fault: OSError) -> Unreadable:
+    return Unreadable(f"cannot read {path}: {fault.strerror}{_advice(fault)}", denied=fault.errno in (errno.EACCES, errno.EPERM))
+
+
+def _advice(fault: OSError) -> str:
+    if fault.errno in (errno.EACCES, errno.EPERM) and os.geteuid() != 0:
+        return " (this account is not root: set become: true)"
+    return {
+        errno.ENOSPC: " (free some space there)",
+        errno.EROFS: " (mount it writable)",
+        errno.EINVAL: " (the kernel does not take this value)",
+    }.get(fault.errno or 0, "")

@@ -1,0 +1,51 @@
+# Copyright (c) 2026 bettercompute
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""One pass a host: the lock that each module holds around its look, plan and apply."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+from contextlib import contextmanager
+from typing import Iterator
+
+from . import rootfs
+from .errors import StepFailed
+from .host import Host
+from .records import STATE
+
+PATH = STATE + "/lock"  # 0600 in root's directory: no other account can hold it
+WAIT = 120.0  # seconds
+
+
+@contextmanager
+def only_pass(host: Host, what: str, wait: float = WAIT) -> Iterator[None]:
+    """Hold the host's lock as `what` ("host_section"); raises StepFailed naming the holder after `wait` seconds."""
+    try:
+        lock = rootfs.open_lock(PATH)
+    except OSError as fault:
+        raise StepFailed(f"cannot open {PATH}: {fault.strerror}: bcd needs root there (set become: true)") from None
+    try:
+        _acquire(host, lock, wait)
+        os.ftruncate(lock, 0)
+        os.pwrite(lock, f"{what}, process {os.getpid()}\n".encode(), 0)
+        yield
+    finally:
+        os.close(lock)
+
+
+def _acquire(host: Host, lock: int, wait: float) -> None:
+    end = host.clock() + wait
+    while True:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        except OSError as fault:
+            if fault.errno not in (errno.EAGAIN, errno.EACCES):
+                raise
+        if host.clock() >= end:
+            holder = os.pread(lock, 200, 0).decode("utf-8", "replace").strip() or "an unnamed process"
+            raise StepFailed(f"another pass holds {PATH} ({holder}), still after {wait:g} seconds: run again when it has ended")
+        host.sleep(0.2)

@@ -1,0 +1,145 @@
+# Copyright (c) 2026 bettercompute
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Plans: what a planner returns, and the notepad it writes one on."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import Any, Callable, Iterator, Mapping, NamedTuple
+
+from .errors import NotKnownYet
+from .step import Step
+
+
+class Pending(NamedTuple):
+    """Something the unit waits for. `reason` is RebootRequired, Busy, NotReady or HeldBack."""
+
+    reason: str
+    message: str
+    lane: str = ""
+
+
+class Condition(NamedTuple):
+    """A fault or a fact that others act on, such as FabricManagerDown; `status` is "true" while it lasts."""
+
+    type: str
+    status: str
+    reason: str
+    message: str
+
+
+class Answer(NamedTuple):
+    """What a read-only program said: its exit status, standard output and standard error."""
+
+    rc: int
+    out: str
+    err: str = ""
+
+
+class Ask(NamedTuple):
+    """A read-only question about a planner's own candidate: `{name}` in argv stands for the private file `name`."""
+
+    argv: tuple[str, ...]
+    files: tuple[tuple[str, str], ...] = ()
+
+
+class Question(Exception):  # noqa: N818 - not a fault: the runner answers it and plans again
+    """Raised by `Past.ask` while the answer is not there."""
+
+    def __init__(self, ask: Ask) -> None:
+        super().__init__(" ".join(ask.argv))
+        self.ask = ask
+
+
+class Past(NamedTuple):
+    """What this host's records and this run say about earlier steps of the unit.
+
+    `owed` names follow-ups that a killed pass left; `tried` maps a kernel file and the value asked of it
+    ("<path>=<value>") to what the kernel gave, in this boot; `boot_id` is the running boot's.
+    """
+
+    boot_id: str = ""
+    owed: frozenset[str] = frozenset()
+    tried: Mapping[str, str] = {}
+    answers: Mapping[Ask, Answer] = {}
+
+    def ask(self, argv: tuple[str, ...], files: tuple[tuple[str, str], ...] = ()) -> Answer:
+        """The answer to a read-only question; the runner asks it, and plans again, when it is not known yet."""
+        question = Ask(argv, files)
+        if question not in self.answers:
+            raise Question(question)
+        return self.answers[question]
+
+
+class Plan(NamedTuple):
+    """All steps to the goal in order, what the unit waits for, and what it has to say."""
+
+    steps: tuple[Step, ...] = ()
+    pending: tuple[Pending, ...] = ()
+    conditions: tuple[Condition, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+class Todo:
+    """The notepad of one planning: collects steps lane by lane, then becomes a Plan."""
+
+    def __init__(self) -> None:
+        self._steps: list[Step] = []
+        self._pending: list[Pending] = []
+        self._conditions: list[Condition] = []
+        self._notes: list[str] = []
+        self._lane = ""
+
+    @contextmanager
+    def lane(self, name: str) -> Iterator[None]:
+        """Steps inside belong to the lane; what is not known yet becomes its line "<name>: known after ..."."""
+        outer, self._lane = self._lane, name
+        try:
+            yield
+        except NotKnownYet as unknown:
+            self._steps.append(Step("later", f"{name}: known after {unknown.after}", path=name, lane=name))
+        finally:
+            self._lane = outer
+
+    def add(self, *steps: Step) -> None:
+        """Append steps; those without a lane join the one that is open."""
+        self._steps.extend(step if step.lane else step._replace(lane=self._lane) for step in steps)
+
+    def wait(self, reason: str, message: str) -> None:
+        """Say what the unit waits for."""
+        self._pending.append(Pending(reason, message, self._lane))
+
+    def condition(self, kind: str, reason: str, message: str) -> None:
+        """Report a condition that holds now."""
+        self._conditions.append(Condition(kind, "true", reason, message))
+
+    def note(self, *sentences: str) -> None:
+        """Say something that never changes the unit's state."""
+        self._notes.extend(sentences)
+
+    def plan(self) -> Plan:
+        """What was collected."""
+        return Plan(tuple(self._steps), tuple(self._pending), tuple(self._conditions), tuple(self._notes))
+
+
+class Field(NamedTuple):
+    """One setting of a unit: its wire name, the module's option, and the exact types its value may have."""
+
+    wire: str
+    option: str
+    types: tuple[type, ...]
+
+
+class Unit(NamedTuple):
+    """One concern of a host. The settings of `check` and the snapshot of `look` are the unit's own NamedTuples.
+
+    `look` gets None for settings when the unit is to be removed.
+    """
+
+    name: str
+    fields: tuple[Field, ...]
+    check: Callable[[dict[str, Any]], Any]
+    look: Callable[[Any, Any], Any]
+    plan: Callable[[Any, Any, Past], Plan]
+    absent: Callable[[Any, Past], Plan]

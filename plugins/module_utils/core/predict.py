@@ -1,0 +1,199 @@
+# Copyright (c) 2026 bettercompute
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The predicted host of check mode: the real one for reading, with the declared effects of steps laid over it."""
+
+from __future__ import annotations
+
+from typing import Optional
+
+from .errors import NotKnownYet, Unreadable
+from .host import QUESTION_TIMEOUT, Host
+from .plan import Answer, Ask
+from .step import Effect, File, Step
+
+SEEN_AS_ROOT = "it is seen as root"
+
+
+class PredictedHost(Host):
+    """Reads as the host will be after the steps applied so far; never changes the machine.
+
+    Raises NotKnownYet where the answer follows from something that has not happened.
+    """
+
+    predicted = True
+
+    def __init__(self, real: Host) -> None:
+        self._real = real
+        self._files: dict[str, Optional[File]] = {}  # None: gone
+        self._unknown: dict[str, str] = {}
+        self._appears: dict[str, list[str]] = {}
+        self._programs: dict[str, str] = {}
+        self._answers: dict[str, Answer] = {}
+
+    # -- reads
+
+    def file(self, path: str) -> Optional[File]:
+        """As Host.file, after the steps so far."""
+        laid, known = self._laid(path)
+        if laid:
+            return known
+        try:
+            found = self._real.file(path)
+        except Unreadable as fault:
+            raise _as_root(fault) from None
+        if found is None:
+            self._may_appear(path)
+        return found
+
+    def read(self, path: str) -> Optional[str]:
+        """As Host.read, after the steps so far."""
+        laid, known = self._laid(path)
+        if laid:
+            return None if known is None else known.text
+        try:
+            found = self._real.read(path)
+        except Unreadable as fault:
+            raise _as_root(fault) from None
+        if found is None:
+            self._may_appear(path)
+        return found
+
+    def names(self, path: str) -> tuple[str, ...]:
+        """As Host.names, after the steps so far."""
+        prefix = path.rstrip("/") + "/"
+        try:
+            real = self._real.names(path)
+        except Unreadable as fault:
+            raise _as_root(fault) from None
+        found = {name for name in real if not self._gone(prefix + name)}
+        for laid, file in self._files.items():
+            if laid.startswith(prefix) and file is not None:
+                found.add(laid[len(prefix) :].split("/", 1)[0])
+        if not found and not self.exists(path):
+            return ()
+        return tuple(sorted(found))
+
+    def exists(self, path: str) -> bool:
+        """As Host.exists, after the steps so far."""
+        laid, known = self._laid(path)
+        if laid:
+            return known is not None
+        if any(file is not None and name.startswith(path.rstrip("/") + "/") for name, file in self._files.items()):
+            return True
+        try:
+            found = self._real.exists(path)
+        except Unreadable as fault:
+            raise _as_root(fault) from None
+        if not found:
+            self._may_appear(path)
+        return found
+
+    def link(self, path: str) -> Optional[str]:
+        """As Host.link; steps make no symbolic links, they only replace them."""
+        if self._laid(path)[0]:
+            return None
+        return self._real.link(path)
+
+    def which(self, program: str) -> Optional[str]:
+        """As Host.which; what a step installs is known only after it."""
+        found = self._real.which(program)
+        if found is None and program in self._programs:
+            raise NotKnownYet(self._programs[program])
+        return found
+
+    def ask(self, argv: tuple[str, ...], timeout: float = QUESTION_TIMEOUT, stdin: str = "") -> Answer:
+        """As Host.ask; a program whose answers a step changes is not asked."""
+        declared = self._answers.get(" ".join(argv))
+        if declared is not None:
+            return declared
+        if argv[0] in self._programs:
+            raise NotKnownYet(self._programs[argv[0]])
+        return self._real.ask(argv, timeout, stdin)
+
+    def answer(self, question: Ask) -> Answer:
+        """As Host.answer."""
+        if question.argv[0] in self._programs:
+            raise NotKnownYet(self._programs[question.argv[0]])
+        return self._real.answer(question)
+
+    def uid(self) -> int:
+        """As Host.uid."""
+        return self._real.uid()
+
+    def boot_id(self) -> str:
+        """As Host.boot_id: nothing here reboots."""
+        return self._real.boot_id()
+
+    def sleep(self, seconds: float) -> None:
+        """A prediction waits for nothing."""
+
+    # -- changes
+
+    def apply(self, step: Step) -> None:
+        """Lay the step's effects over the host."""
+        if step.kind == "write":
+            self._lay(step.path, File(step.text, step.mode))
+        elif step.kind == "remove":
+            self._lay(step.path, None)
+        elif step.kind == "set":
+            self._lay(step.path, File(step.text + "\n", 0o644))
+        for effect in step.effects:
+            self._declare(effect)
+
+    def _declare(self, effect: Effect) -> None:
+        kind, path, value = effect
+        if kind == "file":
+            self._lay(path, File(value))
+        elif kind == "gone":
+            self._lay(path, None)
+        elif kind == "unknown":
+            self._unknown[path] = value
+        elif kind == "appears":
+            clauses = self._appears.setdefault(path.rstrip("/"), [])
+            if value not in clauses:
+                clauses.append(value)
+        elif kind == "program":
+            self._programs[path] = value
+        elif kind in ("answers", "fails"):
+            self._answers[path] = Answer(0 if kind == "answers" else 1, value)
+        else:
+            raise ValueError(f"an effect of the kind {kind!r} is not known")
+
+    def _lay(self, path: str, file: Optional[File]) -> None:
+        if file is None:
+            for below in [name for name in self._files if name.startswith(path + "/")]:
+                del self._files[below]
+        self._unknown.pop(path, None)
+        self._files[path] = file
+
+    def _laid(self, path: str) -> tuple[bool, Optional[File]]:
+        """Whether a step decides what is at the path, and what."""
+        if path in self._unknown:
+            raise NotKnownYet(self._unknown[path])
+        if path in self._files:
+            return True, self._files[path]
+        return self._gone(path), None
+
+    def _gone(self, path: str) -> bool:
+        """Whether the path, or a directory above it, was removed and not made again."""
+        while path:
+            if path in self._files:
+                return self._files[path] is None
+            path = path.rpartition("/")[0]
+        return False
+
+    def _may_appear(self, path: str) -> None:
+        clauses = [clause for prefix, given in self._appears.items()
+                   if path == prefix or path.startswith(prefix + "/") for clause in given]
+        if clauses:
+            raise NotKnownYet(listed(list(dict.fromkeys(clauses))))
+
+
+def listed(words: list[str]) -> str:
+    """"a", "a and b", "a, b and c"."""
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
+
+
+def _as_root(fault: Unreadable) -> Exception:
+    return NotKnownYet(SEEN_AS_ROOT) if fault.denied else fault

@@ -1,0 +1,134 @@
+# Copyright (c) 2026 bettercompute
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What root remembers about a host between passes, in a directory that only root writes.
+
+Each record is one JSON object with a `version`; it is written only when it changes.
+
+* ``applied.json``: the settings of the units that we applied, so that one that leaves the section is cleaned,
+* ``owed.json``: follow-ups of steps whose pass may have died before they ran,
+* ``tried.json``: kernel values that came up short in this boot,
+* ``reboot.json``: what waits for a reboot, and in which boot that was said.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Mapping, Optional
+
+from .errors import NotKnownYet, StepFailed
+from .host import Host
+from .plan import Past
+
+STATE = "/var/lib/bcd-hostconfig"
+VERSION = 1
+
+
+class Records:
+    """The records of one host. Over a predicted host they live in memory: check mode writes nothing."""
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+        self._kept: dict[str, dict[str, Any]] = {}
+
+    # -- what a planner is told
+
+    def past(self, unit: str) -> Past:
+        """What happened to the unit before; values tried in an earlier boot do not count."""
+        boot = self._host.boot_id()
+        tried = self._load("tried")
+        owed = self._load("owed").get("units", {}).get(unit, ())
+        mine = tried.get("units", {}).get(unit, {}) if tried.get("boot_id") == boot else {}
+        return Past(boot_id=boot, owed=frozenset(owed), tried=dict(mine))
+
+    def owe(self, unit: str, debts: tuple[str, ...]) -> None:
+        """Record follow-ups before the step that needs them."""
+        units = dict(self._load("owed").get("units", {}))
+        units[unit] = sorted({*units.get(unit, ()), *debts})
+        self._save("owed", {"units": units})
+
+    def settle(self, unit: str, debts: tuple[str, ...]) -> None:
+        """Drop follow-ups that have been done."""
+        units = dict(self._load("owed").get("units", {}))
+        left = [debt for debt in units.pop(unit, ()) if debt not in debts]
+        self._save("owed", {"units": {**units, unit: left} if left else units})
+
+    def tried(self, unit: str, asked: str, got: Optional[str]) -> None:
+        """Record what the kernel gave for "<path>=<value>" in this boot; None forgets it."""
+        boot = self._host.boot_id()
+        record = self._load("tried")
+        units = dict(record.get("units", {})) if record.get("boot_id") == boot else {}
+        mine = {key: value for key, value in units.pop(unit, {}).items() if key != asked}
+        if got is not None:
+            mine[asked] = got
+        self._save("tried", {"boot_id": boot, "units": {**units, unit: mine} if mine else units})
+
+    # -- what we applied
+
+    def applied(self) -> dict[str, Any]:
+        """Wire settings by unit, as last applied."""
+        return dict(self._load("applied").get("units", {}))
+
+    def apply(self, unit: str, settings: Optional[Mapping[str, Any]]) -> None:
+        """Remember the unit's settings before its first step; None: it was removed."""
+        record = self._load("applied")
+        units = {name: given for name, given in record.get("units", {}).items() if name != unit}
+        if settings is not None:
+            units[unit] = dict(settings)
+        if units != record.get("units", {}):
+            self._save("applied", {**record, "units": units})
+
+    def generation(self) -> Optional[int]:
+        """The generation of the last section that ended converged or failed."""
+        seen = self._load("applied").get("observed_generation")
+        return seen if type(seen) is int else None
+
+    def observe(self, generation: int) -> None:
+        """Remember the generation of a section that ended."""
+        self._save("applied", {"units": {}, **self._load("applied"), "observed_generation": generation})
+
+    # -- reboots
+
+    def reboot_reasons(self) -> dict[str, str]:
+        """Message by unit that waits for a reboot, as of the last pass in this boot."""
+        record = self._load("reboot")
+        return dict(record.get("units", {})) if record.get("boot_id") == self._host.boot_id() else {}
+
+    def need_reboot(self, unit: str, message: str) -> None:
+        """Remember why the unit waits for a reboot; an empty message: it does not."""
+        units = {name: why for name, why in self.reboot_reasons().items() if name != unit}
+        if message:
+            units[unit] = message
+        if units or self._load("reboot").get("units"):
+            self._save("reboot", {"boot_id": self._host.boot_id(), "units": units})
+
+    # -- files
+
+    def _load(self, name: str) -> dict[str, Any]:
+        if name in self._kept:
+            return self._kept[name]
+        path = f"{STATE}/{name}.json"
+        try:
+            text = self._host.read(path)
+        except NotKnownYet:  # an unprivileged look at root's record
+            text = None
+        record: Any = {} if text is None else _parse(text)
+        if not isinstance(record, dict) or (text is not None and record.get("version") != VERSION):
+            raise StepFailed(f"{path} is not a record of version {VERSION}: look at it, then move it away", retryable=False)
+        self._kept[name] = record
+        return record
+
+    def _save(self, name: str, record: dict[str, Any]) -> None:
+        record = {**record, "version": VERSION}
+        if record == self._load(name):
+            return
+        if not self._host.predicted:
+            self._host.write(f"{STATE}/{name}.json", json.dumps(record, sort_keys=True, indent=1) + "\n", 0o600)
+        self._kept[name] = record
+
+
+def _parse(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return None

@@ -1,0 +1,99 @@
+# Copyright (c) 2026 bettercompute
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Steps: the closed set of things that a pass may do to a machine, as values.
+
+A unit's planner returns steps, the runner applies them, check mode prints them; nothing else changes a host.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+# How much of what runs on the host a step disturbs, mildest first; `reboot` is never run.
+DISRUPTIONS = ("none", "service", "gpu", "reboot")
+
+# Programs a unit runs are bounded: 20 minutes each.
+TIMEOUT = 1200.0
+
+
+class File(NamedTuple):
+    """A file as a look found it. A symbolic link, a device or a directory has `regular` false and no text."""
+
+    text: str
+    mode: int = 0o644
+    uid: int = 0
+    regular: bool = True
+
+
+class Effect(NamedTuple):
+    """What a `run` step will have changed, declared for the predicted host of check mode.
+
+    ``kind`` is one of
+
+    * ``file``: ``path`` then holds ``value`` (a kernel value too),
+    * ``gone``: ``path`` and all below it is absent then,
+    * ``unknown``: what ``path`` holds is known only after ``value`` (a clause such as "the initramfs is rebuilt"),
+    * ``appears``: what is absent under ``path`` now may be there after ``value``,
+    * ``program``: the answers of the program named ``path`` are known only after ``value``,
+    * ``answers``: the command line ``path`` (words joined by a space) then exits 0 and prints ``value``,
+    * ``fails``: the command line ``path`` then exits 1 and prints ``value``.
+    """
+
+    kind: str
+    path: str
+    value: str = ""
+
+
+class Step(NamedTuple):
+    """One change of the machine. Build it with the functions below; `kind` comes first so that kinds never compare equal."""
+
+    kind: str  # "write", "remove", "set", "run", or "later": known only after something else (check mode)
+    action: str  # its sentence, in the imperative: "load the module tun"
+    path: str = ""  # write, remove, set: the file
+    text: str = ""  # write: the whole content; set: the value; run: standard input
+    mode: int = 0o644  # write
+    argv: tuple[str, ...] = ()  # run
+    ok: tuple[int, ...] = (0,)  # run: exit statuses that mean success
+    timeout: float = TIMEOUT  # run: seconds
+    disruption: str = "none"
+    lane: str = ""  # a step that failed or was held back ends its own lane only
+    barrier: bool = False  # look and plan again before the rest of the lane
+    settle: float = 0.0  # seconds that the lane may take, after a barrier, to stop being NotReady
+    owes: tuple[str, ...] = ()  # follow-ups recorded before the step, in case the pass dies in between
+    pays: tuple[str, ...] = ()  # follow-ups that this step settles
+    effects: tuple[Effect, ...] = ()
+    tries: bool = False  # set: may come up short; what it reached is recorded for this boot
+    retry: bool = False  # tried before in this boot: counts as a change only if the read-back moves
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """What the step does, without its sentence: equal keys are the same change."""
+        return (self.kind, self.path, self.text, self.mode, self.argv)
+
+
+def write(path: str, text: str, action: str, *, mode: int = 0o644, lane: str = "", owes: tuple[str, ...] = (),
+          disruption: str = "none") -> Step:
+    """Replace a file of ours, whole and atomically."""
+    return Step("write", action, path=path, text=text, mode=mode, lane=lane, owes=owes, disruption=disruption)
+
+
+def remove(path: str, action: str, *, lane: str = "", owes: tuple[str, ...] = (), pays: tuple[str, ...] = (),
+           disruption: str = "none") -> Step:
+    """Remove a file; one that is already absent counts as removed."""
+    return Step("remove", action, path=path, lane=lane, owes=owes, pays=pays, disruption=disruption)
+
+
+def set_value(path: str, value: str, action: str, *, lane: str = "", disruption: str = "none", tries: bool = False,
+              retry: bool = False, owes: tuple[str, ...] = (), pays: tuple[str, ...] = ()) -> Step:
+    """Write a value to a file of /proc or /sys."""
+    return Step("set", action, path=path, text=value, lane=lane, disruption=disruption, tries=tries, retry=retry,
+                owes=owes, pays=pays)
+
+
+def run(argv: tuple[str, ...], action: str, *, effects: tuple[Effect, ...] = (), lane: str = "",
+        disruption: str = "none", ok: tuple[int, ...] = (0,), timeout: float = TIMEOUT, barrier: bool = False,
+        settle: float = 0.0, owes: tuple[str, ...] = (), pays: tuple[str, ...] = (), stdin: str = "") -> Step:
+    """Run a program; an exit status outside `ok` fails the step."""
+    return Step("run", action, argv=argv, effects=effects, lane=lane, disruption=disruption, ok=ok, timeout=timeout,
+                barrier=barrier, settle=settle, owes=owes, pays=pays, text=stdin)

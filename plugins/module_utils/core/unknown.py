@@ -1,0 +1,35 @@
+# Copyright (c) 2026 bettercompute
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A value that is not known yet: it can be carried, never used by mistake."""
+
+from __future__ import annotations
+
+from typing import Any, Callable, NoReturn, TypeVar, cast
+
+from .errors import NotKnownYet
+
+T = TypeVar("T")
+
+
+class Unknown:
+    """Raises NotKnownYet on any use: comparing, iterating, printing, reading an attribute."""
+
+    def __init__(self, after: str) -> None:
+        self.__dict__["after"] = after
+
+    def _no(self, *_given: object, **_named: object) -> NoReturn:
+        raise NotKnownYet(self.__dict__["after"])
+
+    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = _no
+    __bool__ = __len__ = __iter__ = __getitem__ = __contains__ = __getattr__ = _no
+    __str__ = __repr__ = __format__ = __add__ = __radd__ = _no
+    __hash__ = _no
+
+
+def later(ask: Callable[..., T], *given: Any) -> T:
+    """The answer of `ask`, or a value that raises when a planner touches it; for looks, so that one lane does not end all."""
+    try:
+        return ask(*given)
+    except NotKnownYet as unknown:
+        return cast(T, Unknown(unknown.after))

@@ -1,0 +1,73 @@
+# Copyright (c) 2026 bettercompute
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The modules' common run: options in, result out. The only file that imports Ansible."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import Any, Iterator, NoReturn, Optional
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ..core import host as machine
+from ..core.errors import Fault, NotKnownYet, Refused, StepFailed
+from ..core.lock import only_pass
+from ..core.plan import Unit
+from ..core.predict import PredictedHost
+from ..core.records import Records
+from ..core.runner import Failure, Goal, Outcome, converge
+from ..look.config import refuse_if_outside
+from .result import render
+
+
+def run_unit(unit: Unit, argument_spec: dict[str, Any]) -> None:
+    """Converge one unit by the options of its module, and exit."""
+    module = AnsibleModule(argument_spec=argument_spec, supports_check_mode=True)
+    settings = None if module.params["state"] == "absent" else wire_settings(unit, module.params)
+    try:
+        with opened(module.check_mode, unit.name) as (host, records):
+            outcome = converge(Goal(unit, settings), host, records, module.params["max_disruption"])
+    except Fault as fault:
+        outcome = failed(unit.name, fault)
+    leave(module, render(outcome))
+
+
+def wire_settings(unit: Unit, params: dict[str, Any]) -> dict[str, Any]:
+    """The module's options as settings in wire form; an option that was not given is not managed."""
+    return {field.wire: params[field.option] for field in unit.fields if params.get(field.option) is not None}
+
+
+@contextmanager
+def opened(check_mode: bool, what: str) -> Iterator[tuple[machine.Host, Records]]:
+    """The host and its records, for one pass: locked, or in check mode predicted."""
+    real = machine.Host()
+    if check_mode:
+        predicted = PredictedHost(real)
+        try:
+            refuse_if_outside(predicted)
+        except NotKnownYet:  # an unprivileged look: root's configuration decides when root comes
+            pass
+        yield predicted, Records(predicted)
+        return
+    if real.uid() != 0:
+        raise StepFailed("node-unprivileged: this account is not root, and a unit changes the host as root: set become: true")
+    refuse_if_outside(real)
+    with only_pass(real, what):
+        yield real, Records(real)
+
+
+def failed(unit: str, fault: Fault) -> Outcome:
+    """The outcome of a unit that came to nothing."""
+    retryable = isinstance(fault, StepFailed) and fault.retryable
+    reason = "Refused" if isinstance(fault, Refused) else "StepFailed"
+    return Outcome(unit, False, "progressing" if retryable else "failed", (), (), (), (), (),
+                   Failure(reason, fault.message, retryable), False)
+
+
+def leave(module: AnsibleModule, result: dict[str, Any], msg: Optional[str] = None) -> NoReturn:
+    """End the module: failed when the result says why, or when `msg` does."""
+    message = msg or result.get("msg")
+    if message:
+        module.fail_json(**{**result, "msg": message})
+    module.exit_json(**result)

@@ -1,0 +1,73 @@
+# Copyright (c) 2026 bettercompute
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What root's own configuration allows on this host."""
+
+from __future__ import annotations
+
+import re
+from typing import Union
+
+from ..core.errors import Refused
+from ..core.host import Host
+
+CONFIG = "/etc/bcd/config.toml"
+OUTSIDE = "host.unit: this host's configuration is managed outside bcd ([host] units = false in root's config.toml)"
+
+Scalar = Union[str, int, bool]
+TABLE = re.compile(r"\[\s*([A-Za-z0-9_.-]+)\s*\]")
+PAIR = re.compile(r"""([A-Za-z0-9_-]+)\s*=\s*("(?:[^"\\]|\\["\\])*"|'[^']*'|true\b|false\b|[+-]?[0-9]+)""")
+
+
+def parse_config(text: str) -> dict[str, dict[str, Scalar]]:
+    """The TOML that our configuration uses: tables of strings, integers and booleans; keys before a table are in "".
+
+    Raises Refused naming the line for anything else, so that nothing is half understood.
+    """
+    tables: dict[str, dict[str, Scalar]] = {"": {}}
+    here = tables[""]
+    for number, raw in enumerate(text.splitlines(), 1):
+        line = raw.strip()
+        if not line or line.startswith("#"):
+            continue
+        table = TABLE.match(line)
+        pair = PAIR.match(line)
+        end = (table or pair).end() if table or pair else 0  # type: ignore[union-attr]
+        rest = line[end:].strip()
+        key = table.group(1) if table else pair.group(1) if pair else ""
+        if not (table or pair) or (rest and not rest.startswith("#")) or key in (tables if table else here):
+            raise Refused(f"{CONFIG} line {number}: {raw.strip()!r} is no table, no single key = value, or is given twice: correct it")
+        if table:
+            here = tables.setdefault(key, {})
+        elif pair:
+            here[key] = _scalar(pair.group(2))
+    return tables
+
+
+def _scalar(text: str) -> Scalar:
+    if text in ("true", "false"):
+        return text == "true"
+    if text.startswith("'"):
+        return text[1:-1]
+    if text.startswith('"'):
+        return re.sub(r"\\(.)", r"\1", text[1:-1])
+    return int(text)
+
+
+def config(host: Host) -> dict[str, dict[str, Scalar]]:
+    """The configuration, empty when there is none; raises Refused when another account could have written it."""
+    seen = host.file(CONFIG)
+    if seen is None:
+        return {"": {}}
+    if not seen.regular or seen.uid != 0 or seen.mode & 0o022:
+        raise Refused(f"{CONFIG} must be a regular file root owns that no one else can write")
+    return parse_config(seen.text)
+
+
+def refuse_if_outside(host: Host) -> None:
+    """Raise Refused where root's configuration keeps us off this host."""
+    units = config(host).get("host", {}).get("units", True)
+    if type(units) is not bool:
+        raise Refused(f"{CONFIG}: [host] units is {units!r}: set it to true or false")
+    if not units:
+        raise Refused(OUTSIDE)

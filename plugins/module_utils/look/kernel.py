@@ -1,0 +1,48 @@
+# Copyright (c) 2026 bettercompute
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The running kernel: its release, its modules and their parameters."""
+
+from __future__ import annotations
+
+from typing import Optional
+
+from ..core.host import Host
+from ..core.unknown import later
+from ..plan.kernel_modules import Module
+
+
+def release(host: Host) -> str:
+    """The running kernel's release, "6.12.48+deb13-amd64"."""
+    return (host.read("/proc/sys/kernel/osrelease") or "").strip()
+
+
+def builtin_modules(host: Host) -> frozenset[str]:
+    """Names, with underscores, of what is built into the running kernel."""
+    return parse_builtin(host.read(f"/lib/modules/{release(host)}/modules.builtin") or "")
+
+
+def parse_builtin(text: str) -> frozenset[str]:
+    """modules.builtin: one path a line, "kernel/drivers/net/tun.ko"."""
+    names = (line.strip().rpartition("/")[2] for line in text.splitlines())
+    return frozenset(name.partition(".ko")[0].replace("-", "_") for name in names if name)
+
+
+def module(host: Host, name: str, parameters: tuple[str, ...], builtin: frozenset[str]) -> Module:
+    """One module as /sys/module shows it; `parameters` names those whose values are asked for."""
+    plain = name.replace("-", "_")
+    folder = f"/sys/module/{plain}"
+    refcnt = host.read(f"{folder}/refcnt")  # what is built in has none
+    return Module(
+        name=plain,
+        loaded=refcnt is not None,
+        builtin=refcnt is None and (plain in builtin or host.exists(folder)),
+        refcnt=int(refcnt.strip() or 0) if refcnt else 0,
+        holders=host.names(f"{folder}/holders"),
+        parameters={key: later(_parameter, host, folder, key) for key in parameters},
+    )
+
+
+def _parameter(host: Host, folder: str, key: str) -> Optional[str]:
+    text = host.read(f"{folder}/parameters/{key}")
+    return None if text is None else text.strip()

@@ -13,13 +13,18 @@ SHELL := /bin/bash
 PYTHON ?= python3
 VENV := .venv
 BUILD := .build
-STAMPS := $(BUILD)/stamps
-COLLECTIONS := $(CURDIR)/$(BUILD)
 ROOM := $(BUILD)/ansible_collections/bettercompute/bcd
 TOOLS := tests/tools
 REQUIREMENTS := tests/requirements
+RESULTS := $(BUILD)/results
+RUN := $(VENV)/bin/python -m
+JOBS ?= 2
 
-export ANSIBLE_COLLECTIONS_PATH := $(COLLECTIONS)
+# What runs on a host without ansible: all unit tests but those of the checkout itself and of the simulator.
+HOST_TESTS := tests/unit --ignore=tests/unit/ground --ignore=tests/unit/sim
+
+# The checkout is the collection bettercompute.bcd, whatever else the caller has installed.
+export ANSIBLE_COLLECTIONS_PATH := $(CURDIR)/$(BUILD)
 export ANSIBLE_HOME := $(CURDIR)/$(BUILD)/ansible
 
 .PHONY: help
@@ -29,19 +34,90 @@ help:  ## Say what each target does
 # --- environments ---------------------------------------------------------------------------------------------------
 
 .PHONY: venv
-venv: $(STAMPS)/develop  ## The developer's environment in .venv
+venv: $(VENV)/.develop  ## The developer's environment in .venv
 
 $(ROOM):
 	@mkdir -p $(dir $@)
 	@ln -sfn ../../.. $@
 
-$(STAMPS)/controller: $(REQUIREMENTS)/controller.txt $(TOOLS)/make_venv.py $(TOOLS)/pythons.py | $(ROOM)
-	@mkdir -p $(STAMPS)
-	@python="$$($(PYTHON) $(TOOLS)/pythons.py best)" && \
-	$(PYTHON) $(TOOLS)/make_venv.py $(VENV) "$$python" $(REQUIREMENTS)/controller.txt
+$(VENV)/.controller: $(REQUIREMENTS)/controller.txt | $(ROOM)
+	@python="$$($(PYTHON) $(TOOLS)/pythons.py best)"; $(PYTHON) $(TOOLS)/make_venv.py $(VENV) "$$python" $<
 	@touch $@
 
-$(STAMPS)/develop: $(STAMPS)/controller $(REQUIREMENTS)/develop.txt
-	@$(PYTHON) $(TOOLS)/make_venv.py $(VENV) "$$($(PYTHON) $(TOOLS)/pythons.py best)" \
-		$(REQUIREMENTS)/controller.txt $(REQUIREMENTS)/develop.txt
+$(VENV)/.develop: $(REQUIREMENTS)/develop.txt $(VENV)/.controller
+	@python="$$($(PYTHON) $(TOOLS)/pythons.py best)"; \
+	$(PYTHON) $(TOOLS)/make_venv.py $(VENV) "$$python" $(REQUIREMENTS)/controller.txt $<
 	@touch $@
+
+$(BUILD)/old-core/.ready: $(REQUIREMENTS)/oldest.txt | $(ROOM)
+	@python="$$($(PYTHON) $(TOOLS)/pythons.py old-core)"; $(PYTHON) $(TOOLS)/make_venv.py $(@D) "$$python" $<
+	@touch $@
+
+$(BUILD)/host-oldest/.ready $(BUILD)/host-newest/.ready: $(REQUIREMENTS)/host.txt | $(ROOM)
+	@python="$$($(PYTHON) $(TOOLS)/pythons.py $(notdir $(@D)))"; $(PYTHON) $(TOOLS)/make_venv.py $(@D) "$$python" $<
+	@touch $@
+
+# --- what there is to see -------------------------------------------------------------------------------------------
+
+.PHONY: demo
+demo: $(VENV)/.controller  ## Converge a small simulated fleet twice and print its report
+	@$(RUN) tests.tools.demo
+
+# --- tests ----------------------------------------------------------------------------------------------------------
+
+.PHONY: test
+test: $(VENV)/.develop  ## Every test that this machine can run, and a table of what ran (EVERYTHING=1: nothing left out)
+	@$(RUN) tests.tools.run_tests $(if $(EVERYTHING),--everything) $(PARTS)
+
+.PHONY: lint
+lint: $(VENV)/.develop  ## Every linter
+	@$(RUN) tests.tools.run_checks
+
+.PHONY: sanity
+sanity: $(VENV)/.develop  ## ansible-test sanity
+	@$(RUN) tests.tools.run_sanity
+
+.PHONY: unit
+unit: $(VENV)/.develop  ## Plans, looks, core and tools under the newest Python
+	@$(VENV)/bin/pytest -n $(JOBS) --junitxml=$(RESULTS)/unit.xml tests/unit
+
+.PHONY: hosts
+hosts: $(BUILD)/host-oldest/.ready $(BUILD)/host-newest/.ready  ## The modules' code under the oldest and newest Python
+	@status=0; for age in oldest newest; do \
+		$(BUILD)/host-$$age/bin/python --version; \
+		$(BUILD)/host-$$age/bin/pytest -n $(JOBS) --junitxml=$(RESULTS)/hosts-$$age.xml $(HOST_TESTS) || status=1; \
+	done; exit $$status
+
+.PHONY: sim
+sim: $(VENV)/.develop  ## Roles and modules on simulated hosts, newest ansible-core
+	@$(VENV)/bin/pytest -n $(JOBS) --junitxml=$(RESULTS)/sim.xml tests/sim
+
+.PHONY: oldest
+oldest: $(BUILD)/old-core/.ready  ## The same on the oldest ansible-core
+	@$(BUILD)/old-core/bin/pytest -n $(JOBS) --junitxml=$(RESULTS)/oldest.xml tests/sim
+
+.PHONY: matrix
+matrix: sim oldest  ## Both
+
+.PHONY: molecule
+molecule: $(VENV)/.develop  ## Molecule scenarios on simulated hosts
+	@$(RUN) tests.tools.run_molecule
+
+.PHONY: lab
+lab: $(VENV)/.develop  ## A real Debian in QEMU; as root, installs QEMU where it is not there
+	@$(VENV)/bin/python tests/lab/lab.py prerequisites
+	@$(VENV)/bin/pytest --junitxml=$(RESULTS)/lab.xml tests/lab
+
+# --- what is shipped ------------------------------------------------------------------------------------------------
+
+.PHONY: build
+build: $(VENV)/.develop  ## The Galaxy tarball in .build/dist, tried
+	@$(RUN) tests.tools.check_build
+
+.PHONY: docs
+docs: $(VENV)/.develop  ## The documentation pages in .build/docs
+	@$(RUN) tests.tools.build_docs
+
+.PHONY: clean
+clean:  ## Remove everything that make made
+	@rm -rf $(VENV) $(BUILD)

@@ -48,7 +48,7 @@ def create(directory: Path, python: str) -> str | None:
     subprocess.run([python, "-m", "venv", "--without-pip", str(directory)], check=True)
     own = str(directory / "bin" / "python")
     if not runs([python, "-m", "pip", "--python", own, "install", "--quiet", "pip"]):
-        return f"{python}'s pip cannot install into {directory}: install python3-venv (Debian, Ubuntu), then run make again"
+        return f"{python} -m pip cannot install into {directory}: install python3-venv, then run make again"
     return None
 
 
@@ -70,7 +70,7 @@ def main(argv: list[str]) -> int:
     environment = {name: value for name, value in os.environ.items() if name not in ("VIRTUAL_ENV", "PYTHONHOME")}
     done = subprocess.run(install, env=environment, check=False)
     if done.returncode:
-        print(f"pip could not install {' '.join(requirements)} into {directory}: see its message above", file=sys.stderr)
+        print(f"pip could not install {' '.join(requirements)} into {directory}: see above", file=sys.stderr)
     return done.returncode
 
 

@@ -4,7 +4,9 @@
 """Find the Python interpreters of this machine: on PATH, in pyenv's versions, below /usr.
 
 usage: pythons.py best        the newest that ansible-core and the tests can run on
-       pythons.py oldest      the one for the oldest supported ansible-core
+       pythons.py old-core    the one for the oldest supported ansible-core
+       pythons.py host-oldest the oldest that a managed host may have
+       pythons.py host-newest the newest
        pythons.py 3.9         that version
        pythons.py link DIR    put a link pythonX.Y for each version found into DIR (ansible-test looks them up on PATH)
 
@@ -92,14 +94,15 @@ def main(argv: list[str]) -> int:
     if len(argv) == 2 and argv[0] == "link":
         print(" ".join(link(Path(argv[1]))))
         return 0
-    wanted = {"best": BEST, "oldest": OLDEST_CORE}
+    wanted = {"best": BEST, "old-core": OLDEST_CORE, "host-oldest": KNOWN, "host-newest": KNOWN[::-1]}
     if len(argv) != 1 or (argv[0] not in wanted and argv[0] not in KNOWN):
         print(__doc__, file=sys.stderr)
         return 64
     versions = wanted.get(argv[0], (argv[0],))
     path = first(versions)
     if path is None:
-        print(f"no Python {' or '.join(versions)} on PATH, in pyenv or below /usr: install one of them", file=sys.stderr)
+        names = " or ".join(versions)
+        print(f"no Python {names} on PATH, in pyenv or below /usr: install one of them", file=sys.stderr)
         return 1
     print(path)
     return 0

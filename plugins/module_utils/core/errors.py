@@ -41,7 +41,7 @@ class Unreadable(StepFailed):
         self.denied = denied
 
 
-class NotKnownYet(Exception):  # noqa: N818 - not a fault: it says when the answer will be known
+class NotKnownYet(Exception):
     """The predicted host cannot know this before `after` has happened (a clause: "the module tun is loaded")."""
 
     def __init__(self, after: str) -> None:

@@ -13,7 +13,6 @@ import stat
 import subprocess
 import tempfile
 import time
-from typing import Optional
 
 from . import rootfs
 from .errors import StepFailed, Unreadable
@@ -34,7 +33,7 @@ class Host:
 
     # -- reads: absent is None or empty; only ENOENT and its like count as absent
 
-    def read(self, path: str) -> Optional[str]:
+    def read(self, path: str) -> str | None:
         """The text of a file (bytes that are not UTF-8 survive as surrogates), None when absent."""
         try:
             with open(path, encoding="utf-8", errors="surrogateescape") as source:
@@ -44,7 +43,7 @@ class Host:
                 return None
             raise _unreadable(path, fault) from None
 
-    def file(self, path: str) -> Optional[File]:
+    def file(self, path: str) -> File | None:
         """The file with its mode and owner, None when absent; a symbolic link is not followed."""
         try:
             seen = os.lstat(path)
@@ -75,7 +74,7 @@ class Host:
             raise _unreadable(path, fault) from None
         return True
 
-    def link(self, path: str) -> Optional[str]:
+    def link(self, path: str) -> str | None:
         """Where a symbolic link points, as written; None when it is absent or no link."""
         try:
             return os.readlink(path)
@@ -84,7 +83,7 @@ class Host:
                 return None
             raise _unreadable(path, fault) from None
 
-    def which(self, program: str) -> Optional[str]:
+    def which(self, program: str) -> str | None:
         """The path of an executable on the fixed PATH, or None."""
         return shutil.which(program, path=PATH)
 
@@ -180,7 +179,9 @@ class Host:
             out, err = child.communicate(stdin.encode() if stdin else None, timeout=timeout)
         except subprocess.TimeoutExpired:
             _stop(child, argv[0])
-            raise StepFailed(f"{' '.join(argv)} did not end within {timeout:g} seconds: see what it waits for") from None
+            raise StepFailed(
+                f"{' '.join(argv)} did not end within {timeout:g} seconds: see what it waits for"
+            ) from None
         return Answer(child.returncode, out.decode("utf-8", "replace"), err.decode("utf-8", "replace"))
 
 
@@ -196,7 +197,9 @@ def _stop(child: subprocess.Popen[bytes], program: str) -> None:
 
 
 def _unreadable(path: str, fault: OSError) -> Unreadable:
-    return Unreadable(f"cannot read {path}: {fault.strerror}{_advice(fault)}", denied=fault.errno in (errno.EACCES, errno.EPERM))
+    return Unreadable(
+        f"cannot read {path}: {fault.strerror}{_advice(fault)}", denied=fault.errno in (errno.EACCES, errno.EPERM)
+    )
 
 
 def _advice(fault: OSError) -> str:

@@ -8,8 +8,8 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Iterator
 
 from . import rootfs
 from .errors import StepFailed
@@ -47,5 +47,7 @@ def _acquire(host: Host, lock: int, wait: float) -> None:
                 raise
         if host.clock() >= end:
             holder = os.pread(lock, 200, 0).decode("utf-8", "replace").strip() or "an unnamed process"
-            raise StepFailed(f"another pass holds {PATH} ({holder}), still after {wait:g} seconds: run again when it has ended")
+            raise StepFailed(
+                f"another pass holds {PATH} ({holder}), still after {wait:g} seconds: run again when it has ended"
+            )
         host.sleep(0.2)

@@ -5,8 +5,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, Callable, Iterator, Mapping, NamedTuple
+from typing import Any, Callable, NamedTuple
 
 from .errors import NotKnownYet
 from .step import Step
@@ -44,7 +45,7 @@ class Ask(NamedTuple):
     files: tuple[tuple[str, str], ...] = ()
 
 
-class Question(Exception):  # noqa: N818 - not a fault: the runner answers it and plans again
+class Question(Exception):
     """Raised by `Past.ask` while the answer is not there."""
 
     def __init__(self, ask: Ask) -> None:

@@ -5,8 +5,6 @@
 
 from __future__ import annotations
 
-from typing import Optional
-
 from .errors import NotKnownYet, Unreadable
 from .host import QUESTION_TIMEOUT, Host
 from .plan import Answer, Ask
@@ -25,7 +23,7 @@ class PredictedHost(Host):
 
     def __init__(self, real: Host) -> None:
         self._real = real
-        self._files: dict[str, Optional[File]] = {}  # None: gone
+        self._files: dict[str, File | None] = {}  # None: gone
         self._unknown: dict[str, str] = {}
         self._appears: dict[str, list[str]] = {}
         self._programs: dict[str, str] = {}
@@ -33,7 +31,7 @@ class PredictedHost(Host):
 
     # -- reads
 
-    def file(self, path: str) -> Optional[File]:
+    def file(self, path: str) -> File | None:
         """As Host.file, after the steps so far."""
         laid, known = self._laid(path)
         if laid:
@@ -46,7 +44,7 @@ class PredictedHost(Host):
             self._may_appear(path)
         return found
 
-    def read(self, path: str) -> Optional[str]:
+    def read(self, path: str) -> str | None:
         """As Host.read, after the steps so far."""
         laid, known = self._laid(path)
         if laid:
@@ -89,13 +87,13 @@ class PredictedHost(Host):
             self._may_appear(path)
         return found
 
-    def link(self, path: str) -> Optional[str]:
+    def link(self, path: str) -> str | None:
         """As Host.link; steps make no symbolic links, they only replace them."""
         if self._laid(path)[0]:
             return None
         return self._real.link(path)
 
-    def which(self, program: str) -> Optional[str]:
+    def which(self, program: str) -> str | None:
         """As Host.which; what a step installs is known only after it."""
         found = self._real.which(program)
         if found is None and program in self._programs:
@@ -160,14 +158,14 @@ class PredictedHost(Host):
         else:
             raise ValueError(f"an effect of the kind {kind!r} is not known")
 
-    def _lay(self, path: str, file: Optional[File]) -> None:
+    def _lay(self, path: str, file: File | None) -> None:
         if file is None:
             for below in [name for name in self._files if name.startswith(path + "/")]:
                 del self._files[below]
         self._unknown.pop(path, None)
         self._files[path] = file
 
-    def _laid(self, path: str) -> tuple[bool, Optional[File]]:
+    def _laid(self, path: str) -> tuple[bool, File | None]:
         """Whether a step decides what is at the path, and what."""
         if path in self._unknown:
             raise NotKnownYet(self._unknown[path])
@@ -184,14 +182,18 @@ class PredictedHost(Host):
         return False
 
     def _may_appear(self, path: str) -> None:
-        clauses = [clause for prefix, given in self._appears.items()
-                   if path == prefix or path.startswith(prefix + "/") for clause in given]
+        clauses = [
+            clause
+            for prefix, given in self._appears.items()
+            if path == prefix or path.startswith(prefix + "/")
+            for clause in given
+        ]
         if clauses:
             raise NotKnownYet(listed(list(dict.fromkeys(clauses))))
 
 
 def listed(words: list[str]) -> str:
-    """"a", "a and b", "a, b and c"."""
+    """ "a", "a and b", "a, b and c"."""
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
 
 

@@ -14,7 +14,8 @@ Each record is one JSON object with a `version`; it is written only when it chan
 from __future__ import annotations
 
 import json
-from typing import Any, Mapping, Optional
+from collections.abc import Mapping
+from typing import Any
 
 from .errors import NotKnownYet, StepFailed
 from .host import Host
@@ -53,7 +54,7 @@ class Records:
         left = [debt for debt in units.pop(unit, ()) if debt not in debts]
         self._save("owed", {"units": {**units, unit: left} if left else units})
 
-    def tried(self, unit: str, asked: str, got: Optional[str]) -> None:
+    def tried(self, unit: str, asked: str, got: str | None) -> None:
         """Record what the kernel gave for "<path>=<value>" in this boot; None forgets it."""
         boot = self._host.boot_id()
         record = self._load("tried")
@@ -69,7 +70,7 @@ class Records:
         """Wire settings by unit, as last applied."""
         return dict(self._load("applied").get("units", {}))
 
-    def apply(self, unit: str, settings: Optional[Mapping[str, Any]]) -> None:
+    def apply(self, unit: str, settings: Mapping[str, Any] | None) -> None:
         """Remember the unit's settings before its first step; None: it was removed."""
         record = self._load("applied")
         units = {name: given for name, given in record.get("units", {}).items() if name != unit}
@@ -78,7 +79,7 @@ class Records:
         if units != record.get("units", {}):
             self._save("applied", {**record, "units": units})
 
-    def generation(self) -> Optional[int]:
+    def generation(self) -> int | None:
         """The generation of the last section that ended converged or failed."""
         seen = self._load("applied").get("observed_generation")
         return seen if type(seen) is int else None
@@ -114,7 +115,9 @@ class Records:
             text = None
         record: Any = {} if text is None else _parse(text)
         if not isinstance(record, dict) or (text is not None and record.get("version") != VERSION):
-            raise StepFailed(f"{path} is not a record of version {VERSION}: look at it, then move it away", retryable=False)
+            raise StepFailed(
+                f"{path} is not a record of version {VERSION}: look at it, then move it away", retryable=False
+            )
         self._kept[name] = record
         return record
 

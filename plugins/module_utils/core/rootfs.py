@@ -9,6 +9,7 @@ descriptor, so that a directory swapped in between changes nothing.
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import stat
@@ -64,7 +65,9 @@ def _checked(directory: int, path: str) -> int:
 
 
 def _not_roots(path: str) -> StepFailed:
-    return StepFailed(f"{path} is not a directory only root can write: bcd will not write as root under it", retryable=False)
+    return StepFailed(
+        f"{path} is not a directory only root can write: bcd will not write as root under it", retryable=False
+    )
 
 
 def write(path: str, data: bytes, mode: int) -> None:
@@ -112,10 +115,8 @@ def remove(path: str) -> None:
 
 
 def _unlink(name: str, folder: int) -> None:
-    try:
+    with contextlib.suppress(FileNotFoundError):
         os.unlink(name, dir_fd=folder)
-    except FileNotFoundError:
-        pass
 
 
 def open_lock(path: str) -> int:

@@ -8,11 +8,12 @@ Check mode is the same loop over a predicted host. Nothing here knows Ansible.
 
 from __future__ import annotations
 
-from typing import Any, Mapping, NamedTuple, Optional
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 from .errors import Fault, NotKnownYet, NotReady, Refused, StepFailed
 from .host import Host
-from .plan import Answer, Ask, Condition, Past, Pending, Plan, Question, Unit
+from .plan import Answer, Ask, Condition, Pending, Plan, Question, Unit
 from .records import Records
 from .step import DISRUPTIONS, File, Step
 
@@ -25,7 +26,7 @@ class Goal(NamedTuple):
     """What a unit is to become: its wire settings, or None to remove it."""
 
     unit: Unit
-    settings: Optional[Mapping[str, Any]]
+    settings: Mapping[str, Any] | None
 
 
 class Done(NamedTuple):
@@ -55,7 +56,7 @@ class Outcome(NamedTuple):
     steps: tuple[Done, ...]
     notes: tuple[str, ...]
     diff: tuple[Mapping[str, str], ...]
-    failure: Optional[Failure]
+    failure: Failure | None
     differs: bool
 
 
@@ -79,9 +80,9 @@ class _Pass:
         self.lines: list[Done] = []
         self.diff: list[Mapping[str, str]] = []
         self.applied: set[tuple[object, ...]] = set()
-        self.ended: dict[str, Optional[Failure]] = {}  # lanes that go no further in this pass
+        self.ended: dict[str, Failure | None] = {}  # lanes that go no further in this pass
         self.held: dict[str, Pending] = {}
-        self.failure: Optional[Failure] = None
+        self.failure: Failure | None = None
         self.waits: tuple[Pending, ...] = ()
         self.changed = False
 
@@ -98,7 +99,9 @@ class _Pass:
         except StepFailed as fault:
             self.failure = Failure("StepFailed", fault.message, fault.retryable)
         except OSError as fault:
-            self.failure = Failure("StepFailed", f"{fault.filename or 'the host'}: {fault.strerror}: mend it and run again", True)
+            self.failure = Failure(
+                "StepFailed", f"{fault.filename or 'the host'}: {fault.strerror}: mend it and run again", True
+            )
         return self._report()
 
     def _loop(self) -> None:
@@ -156,8 +159,10 @@ class _Pass:
     def _hold_back(self, step: Step) -> None:
         self.lines.append(Done(step.action, step.disruption, False))
         allowed = DISRUPTIONS[self.ceiling]
-        message = (f"{self.name}: {step.action} has the disruption {step.disruption}, and max_disruption is {allowed}: "
-                   f"run again with max_disruption: {step.disruption}")
+        message = (
+            f"{self.name}: {step.action} has the disruption {step.disruption}, and max_disruption is {allowed}: "
+            f"run again with max_disruption: {step.disruption}"
+        )
         self.held.setdefault(step.lane, Pending("HeldBack", message, step.lane))
         self.ended[step.lane] = None
 
@@ -165,7 +170,9 @@ class _Pass:
         """Apply one step, with its records; whether it went well."""
         if step.key in self.applied:
             if not self.host.predicted and not step.tries:
-                self._fail(step, StepFailed(f"done without effect: {step.action} succeeded and the host shows no change"))
+                self._fail(
+                    step, StepFailed(f"done without effect: {step.action} succeeded and the host shows no change")
+                )
             self.ended.setdefault(step.lane, None)
             return False
         try:
@@ -188,7 +195,7 @@ class _Pass:
     def _paying(self, debts: tuple[str, ...]) -> set[tuple[object, ...]]:
         return {step.key for step in self.plan.steps if set(step.pays) & set(debts)}
 
-    def _after(self, step: Step, before: Optional[File]) -> None:
+    def _after(self, step: Step, before: File | None) -> None:
         self.applied.add(step.key)
         self.lines.append(Done(step.action, step.disruption, not self.host.predicted))
         if step.pays:
@@ -205,7 +212,7 @@ class _Pass:
             if step.kind != "run":
                 self.diff.append(_difference(step, before, after))
 
-    def _shown(self, step: Step) -> Optional[File]:
+    def _shown(self, step: Step) -> File | None:
         """What the step's path shows now: a kernel value by its text, a file by its text and mode."""
         if step.kind == "run":
             return None
@@ -253,11 +260,21 @@ class _Pass:
             state = "progressing" if pending or differs else "converged"
         later = any(not line.done and ": known after " in line.action for line in self.lines)
         changed = self.changed or (self.host.predicted and later)
-        return Outcome(self.name, changed, state, tuple(pending), self.plan.conditions, tuple(self.lines),
-                       self.plan.notes, tuple(self.diff), failure, differs)
+        return Outcome(
+            self.name,
+            changed,
+            state,
+            tuple(pending),
+            self.plan.conditions,
+            tuple(self.lines),
+            self.plan.notes,
+            tuple(self.diff),
+            failure,
+            differs,
+        )
 
 
-def _joined(failures: list[Failure]) -> Optional[Failure]:
+def _joined(failures: list[Failure]) -> Failure | None:
     """One failure for all lanes: retryable while any is."""
     if not failures:
         return None
@@ -265,11 +282,11 @@ def _joined(failures: list[Failure]) -> Optional[Failure]:
     return Failure("StepFailed", "; ".join(messages), any(failure.retryable for failure in failures))
 
 
-def _value(shown: Optional[File]) -> str:
+def _value(shown: File | None) -> str:
     return "" if shown is None else shown.text.strip()
 
 
-def _difference(step: Step, before: Optional[File], after: Optional[File]) -> Mapping[str, str]:
+def _difference(step: Step, before: File | None, after: File | None) -> Mapping[str, str]:
     """One entry of Ansible's diff: whole texts, with a mode that moved in the headers."""
     headers = [step.path, step.path]
     if before and after and before.mode != after.mode:

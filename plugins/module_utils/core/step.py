@@ -46,7 +46,7 @@ class Effect(NamedTuple):
 
 
 class Step(NamedTuple):
-    """One change of the machine. Build it with the functions below; `kind` comes first so that kinds never compare equal."""
+    """One change of the machine. Build it with the functions below; kinds never compare equal."""
 
     kind: str  # "write", "remove", "set", "run", or "later": known only after something else (check mode)
     action: str  # its sentence, in the imperative: "load the module tun"
@@ -72,28 +72,88 @@ class Step(NamedTuple):
         return (self.kind, self.path, self.text, self.mode, self.argv)
 
 
-def write(path: str, text: str, action: str, *, mode: int = 0o644, lane: str = "", owes: tuple[str, ...] = (),
-          disruption: str = "none") -> Step:
+def write(
+    path: str,
+    text: str,
+    action: str,
+    *,
+    mode: int = 0o644,
+    lane: str = "",
+    owes: tuple[str, ...] = (),
+    disruption: str = "none",
+) -> Step:
     """Replace a file of ours, whole and atomically."""
     return Step("write", action, path=path, text=text, mode=mode, lane=lane, owes=owes, disruption=disruption)
 
 
-def remove(path: str, action: str, *, lane: str = "", owes: tuple[str, ...] = (), pays: tuple[str, ...] = (),
-           disruption: str = "none") -> Step:
+def remove(
+    path: str,
+    action: str,
+    *,
+    lane: str = "",
+    owes: tuple[str, ...] = (),
+    pays: tuple[str, ...] = (),
+    disruption: str = "none",
+) -> Step:
     """Remove a file; one that is already absent counts as removed."""
     return Step("remove", action, path=path, lane=lane, owes=owes, pays=pays, disruption=disruption)
 
 
-def set_value(path: str, value: str, action: str, *, lane: str = "", disruption: str = "none", tries: bool = False,
-              retry: bool = False, owes: tuple[str, ...] = (), pays: tuple[str, ...] = ()) -> Step:
+def set_value(
+    path: str,
+    value: str,
+    action: str,
+    *,
+    lane: str = "",
+    disruption: str = "none",
+    tries: bool = False,
+    retry: bool = False,
+    owes: tuple[str, ...] = (),
+    pays: tuple[str, ...] = (),
+) -> Step:
     """Write a value to a file of /proc or /sys."""
-    return Step("set", action, path=path, text=value, lane=lane, disruption=disruption, tries=tries, retry=retry,
-                owes=owes, pays=pays)
+    return Step(
+        "set",
+        action,
+        path=path,
+        text=value,
+        lane=lane,
+        disruption=disruption,
+        tries=tries,
+        retry=retry,
+        owes=owes,
+        pays=pays,
+    )
 
 
-def run(argv: tuple[str, ...], action: str, *, effects: tuple[Effect, ...] = (), lane: str = "",
-        disruption: str = "none", ok: tuple[int, ...] = (0,), timeout: float = TIMEOUT, barrier: bool = False,
-        settle: float = 0.0, owes: tuple[str, ...] = (), pays: tuple[str, ...] = (), stdin: str = "") -> Step:
+def run(
+    argv: tuple[str, ...],
+    action: str,
+    *,
+    effects: tuple[Effect, ...] = (),
+    lane: str = "",
+    disruption: str = "none",
+    ok: tuple[int, ...] = (0,),
+    timeout: float = TIMEOUT,
+    barrier: bool = False,
+    settle: float = 0.0,
+    owes: tuple[str, ...] = (),
+    pays: tuple[str, ...] = (),
+    stdin: str = "",
+) -> Step:
     """Run a program; an exit status outside `ok` fails the step."""
-    return Step("run", action, argv=argv, effects=effects, lane=lane, disruption=disruption, ok=ok, timeout=timeout,
-                barrier=barrier, settle=settle, owes=owes, pays=pays, text=stdin)
+    return Step(
+        "run",
+        action,
+        argv=argv,
+        effects=effects,
+        lane=lane,
+        disruption=disruption,
+        ok=ok,
+        timeout=timeout,
+        barrier=barrier,
+        settle=settle,
+        owes=owes,
+        pays=pays,
+        text=stdin,
+    )

@@ -28,7 +28,7 @@ class Unknown:
 
 
 def later(ask: Callable[..., T], *given: Any) -> T:
-    """The answer of `ask`, or a value that raises when a planner touches it; for looks, so that one lane does not end all."""
+    """The answer of `ask`, or a value that raises when a planner touches it, so that one lane does not end all."""
     try:
         return ask(*given)
     except NotKnownYet as unknown:

@@ -5,8 +5,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, Iterator, NoReturn, Optional
+from typing import Any, NoReturn
 
 from ansible.module_utils.basic import AnsibleModule
 
@@ -51,7 +52,9 @@ def opened(check_mode: bool, what: str) -> Iterator[tuple[machine.Host, Records]
         yield predicted, Records(predicted)
         return
     if real.uid() != 0:
-        raise StepFailed("node-unprivileged: this account is not root, and a unit changes the host as root: set become: true")
+        raise StepFailed(
+            "node-unprivileged: this account is not root, and a unit changes the host as root: set become: true"
+        )
     refuse_if_outside(real)
     with only_pass(real, what):
         yield real, Records(real)
@@ -61,11 +64,21 @@ def failed(unit: str, fault: Fault) -> Outcome:
     """The outcome of a unit that came to nothing."""
     retryable = isinstance(fault, StepFailed) and fault.retryable
     reason = "Refused" if isinstance(fault, Refused) else "StepFailed"
-    return Outcome(unit, False, "progressing" if retryable else "failed", (), (), (), (), (),
-                   Failure(reason, fault.message, retryable), False)
+    return Outcome(
+        unit,
+        False,
+        "progressing" if retryable else "failed",
+        (),
+        (),
+        (),
+        (),
+        (),
+        Failure(reason, fault.message, retryable),
+        False,
+    )
 
 
-def leave(module: AnsibleModule, result: dict[str, Any], msg: Optional[str] = None) -> NoReturn:
+def leave(module: AnsibleModule, result: dict[str, Any], msg: str | None = None) -> NoReturn:
     """End the module: failed when the result says why, or when `msg` does."""
     message = msg or result.get("msg")
     if message:

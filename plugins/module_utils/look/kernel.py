@@ -5,8 +5,6 @@
 
 from __future__ import annotations
 
-from typing import Optional
-
 from ..core.host import Host
 from ..core.unknown import later
 from ..plan.kernel_modules import Module
@@ -43,6 +41,6 @@ def module(host: Host, name: str, parameters: tuple[str, ...], builtin: frozense
     )
 
 
-def _parameter(host: Host, folder: str, key: str) -> Optional[str]:
+def _parameter(host: Host, folder: str, key: str) -> str | None:
     text = host.read(f"{folder}/parameters/{key}")
     return None if text is None else text.strip()

@@ -5,21 +5,28 @@
 
 from __future__ import annotations
 
-from typing import Optional
-
 from ..core.plan import Todo
 from ..core.step import File, remove, write
 
 HEADER = "# Managed by bettercompute.bcd: local edits are replaced.\n"
 
 
-def is_as(now: Optional[File], text: str, mode: int = 0o644) -> bool:
+def is_as(now: File | None, text: str, mode: int = 0o644) -> bool:
     """Whether the file is exactly ours: a regular file of root's with the text and the mode."""
     return now is not None and now.regular and now.uid == 0 and now.mode == mode and now.text == text
 
 
-def keep(todo: Todo, path: str, text: str, now: Optional[File], *, mode: int = 0o644, lane: str = "",
-         owes: tuple[str, ...] = (), disruption: str = "none") -> bool:
+def keep(
+    todo: Todo,
+    path: str,
+    text: str,
+    now: File | None,
+    *,
+    mode: int = 0o644,
+    lane: str = "",
+    owes: tuple[str, ...] = (),
+    disruption: str = "none",
+) -> bool:
     """Plan the write of a file that is not as it should be; whether one was planned."""
     if is_as(now, text, mode):
         return False
@@ -28,8 +35,9 @@ def keep(todo: Todo, path: str, text: str, now: Optional[File], *, mode: int = 0
     return True
 
 
-def drop(todo: Todo, path: str, now: Optional[File], *, lane: str = "", owes: tuple[str, ...] = (),
-         disruption: str = "none") -> bool:
+def drop(
+    todo: Todo, path: str, now: File | None, *, lane: str = "", owes: tuple[str, ...] = (), disruption: str = "none"
+) -> bool:
     """Plan the removal of a file that is there; whether one was planned."""
     if now is None:
         return False

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, Optional
+from typing import NamedTuple
 
 from ..core.plan import Past
 from ..core.step import Step, run
@@ -28,7 +28,7 @@ REBUILD = {
 }
 
 
-def rebuild(now: Initramfs, tracked: str) -> Optional[Step]:
+def rebuild(now: Initramfs, tracked: str) -> Step | None:
     """The step that rebuilds it and settles the debt; None where no tool is known. `tracked`: our file that goes in."""
     if now.tool not in REBUILD:
         return None

@@ -6,7 +6,8 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Mapping, NamedTuple, Optional
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 from ..core.errors import Refused
 from ..core.plan import Field, Past, Plan, Todo
@@ -19,7 +20,11 @@ from .settings import strict
 UNIT = "kernel-modules"
 LOAD = "/etc/modules-load.d/bcd.conf"
 PROBE = "/etc/modprobe.d/bcd.conf"
-FIELDS = (Field("load", "load", (list,)), Field("options", "options", (dict,)), Field("blacklist", "blacklist", (list,)))
+FIELDS = (
+    Field("load", "load", (list,)),
+    Field("options", "options", (dict,)),
+    Field("blacklist", "blacklist", (list,)),
+)
 
 NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 # They let a passed-through device reach the host's memory.
@@ -43,14 +48,14 @@ class Module(NamedTuple):
     builtin: bool = False
     refcnt: int = 0
     holders: tuple[str, ...] = ()
-    parameters: Mapping[str, Optional[str]] = {}
+    parameters: Mapping[str, str | None] = {}
 
 
 class Now(NamedTuple):
     """What the host shows: our two files, the modules that the settings name, and how the initramfs is made."""
 
-    load_file: Optional[File]
-    probe_file: Optional[File]
+    load_file: File | None
+    probe_file: File | None
     modules: Mapping[str, Module]
     initramfs: Initramfs
 
@@ -96,7 +101,7 @@ def _option_line(module: str, line: Any) -> str:
 
 
 def parse_options(line: str) -> tuple[tuple[str, str], ...]:
-    """"nested=1 emulate" as pairs; a bare name is a flag, "1". Quotes hold blanks together, as modprobe reads them."""
+    """ "nested=1 emulate" as pairs; a bare name is a flag, "1". Quotes hold blanks together, as modprobe reads them."""
     words = re.findall(r'(?:[^\s"]|"[^"]*")+', line)
     pairs = (word.partition("=") for word in words)
     return tuple((key, value.replace('"', "") if equals else "1") for key, equals, value in pairs)
@@ -132,7 +137,7 @@ def _lines(text: str) -> frozenset[str]:
     return frozenset(line.strip() for line in text.splitlines() if line.strip() and not line.startswith("#"))
 
 
-def _touched(before: Optional[File], after: str) -> tuple[bool, tuple[str, ...]]:
+def _touched(before: File | None, after: str) -> tuple[bool, tuple[str, ...]]:
     """Whether lines that keep a module out differ, and the modules whose options differ."""
     moved = _lines(before.text if before else "") ^ _lines(after)
     keeps_out = any(line.startswith(("blacklist ", "install ")) for line in moved)
@@ -184,8 +189,10 @@ def _refuse_built_in(settings: Settings, now: Now) -> None:
     for name in settings.options:
         module = now.modules[name]
         if module.builtin and _differing(settings.options[name], module):
-            raise Refused(f"{UNIT}: {name} is built into this kernel, where options of modprobe.d do not reach it: "
-                          f"set {name}.{settings.options[name].split()[0]} on the kernel command line and take them off")
+            raise Refused(
+                f"{UNIT}: {name} is built into this kernel, where options of modprobe.d do not reach it: "
+                f"set {name}.{settings.options[name].split()[0]} on the kernel command line and take them off"
+            )
 
 
 def _plan_probe(todo: Todo, text: str, now: Now, past: Past) -> None:
@@ -209,11 +216,17 @@ def _load(name: str, settings: Settings) -> Step:
     """modprobe, with what it will have brought: the module, its options' values, and whatever it registers."""
     folder = f"/sys/module/{name}"
     after = f"the module {name} is loaded"
-    shown = tuple(Effect("file", f"{folder}/parameters/{key}", value + "\n")
-                  for key, value in parse_options(settings.options.get(name, "")))
+    shown = tuple(
+        Effect("file", f"{folder}/parameters/{key}", value + "\n")
+        for key, value in parse_options(settings.options.get(name, ""))
+    )
     brings = tuple(Effect("appears", place, after) for place in ("/proc/sys", "/sys/class", "/dev"))
-    return run(("modprobe", "--", name), f"load the module {name}", lane=name,
-               effects=(Effect("file", f"{folder}/refcnt", "0\n"), *shown, *brings))
+    return run(
+        ("modprobe", "--", name),
+        f"load the module {name}",
+        lane=name,
+        effects=(Effect("file", f"{folder}/refcnt", "0\n"), *shown, *brings),
+    )
 
 
 def _plan_options(todo: Todo, name: str, settings: Settings, module: Module) -> None:
@@ -222,22 +235,40 @@ def _plan_options(todo: Todo, name: str, settings: Settings, module: Module) -> 
     if not differing:
         return
     if module.refcnt or module.holders:
-        todo.wait("RebootRequired", f"{UNIT}: {name} is in use ({_users(module)}), and its options "
-                  f"{' '.join(differing)} take effect when it is loaded again: end its use and run again, or reboot the node")
+        todo.wait(
+            "RebootRequired",
+            f"{UNIT}: {name} is in use ({_users(module)}), and its options "
+            f"{' '.join(differing)} take effect when it is loaded again: end its use and run again, or reboot the node",
+        )
         return
     gone = Effect("gone", f"/sys/module/{name}")
-    todo.add(run(("modprobe", "-r", "--", name), f"unload the module {name}, to load it with {' '.join(differing)}",
-                 disruption="service", effects=(gone,)),
-             _load(name, settings)._replace(disruption="service"))
+    todo.add(
+        run(
+            ("modprobe", "-r", "--", name),
+            f"unload the module {name}, to load it with {' '.join(differing)}",
+            disruption="service",
+            effects=(gone,),
+        ),
+        _load(name, settings)._replace(disruption="service"),
+    )
 
 
 def _plan_unload(todo: Todo, module: Module) -> None:
     if module.refcnt or module.holders:
-        todo.wait("RebootRequired", f"{UNIT}: {module.name} is kept out from the next boot and is in use now "
-                  f"({_users(module)}): end its use and run again, or reboot the node")
+        todo.wait(
+            "RebootRequired",
+            f"{UNIT}: {module.name} is kept out from the next boot and is in use now "
+            f"({_users(module)}): end its use and run again, or reboot the node",
+        )
         return
-    todo.add(run(("modprobe", "-r", "--", module.name), f"unload the module {module.name}, which is kept out",
-                 disruption="service", effects=(Effect("gone", f"/sys/module/{module.name}"),)))
+    todo.add(
+        run(
+            ("modprobe", "-r", "--", module.name),
+            f"unload the module {module.name}, which is kept out",
+            disruption="service",
+            effects=(Effect("gone", f"/sys/module/{module.name}"),),
+        )
+    )
 
 
 def _users(module: Module) -> str:
@@ -249,8 +280,11 @@ def _differing(line: str, module: Module) -> list[str]:
     """The options, as given, that the loaded module does not show; a parameter that it hides cannot be compared."""
     wanted = dict(parse_options(line))
     shown = module.parameters
-    return [f"{key}={value}" for key, value in wanted.items()
-            if shown.get(key) is not None and not same_value(value, shown[key] or "")]
+    return [
+        f"{key}={value}"
+        for key, value in wanted.items()
+        if shown.get(key) is not None and not same_value(value, shown[key] or "")
+    ]
 
 
 def same_value(wanted: str, shown: str) -> bool:

@@ -5,16 +5,24 @@
 
 from __future__ import annotations
 
-from typing import Any, Mapping
+from collections.abc import Mapping
+from typing import Any
 
 from ..core.errors import Refused
 from ..core.plan import Field
 
-WORDS = {str: "a string", int: "an integer", bool: "true or false", list: "a list", dict: "a mapping", float: "a number"}
+WORDS = {
+    str: "a string",
+    int: "an integer",
+    bool: "true or false",
+    list: "a list",
+    dict: "a mapping",
+    float: "a number",
+}
 
 
 def strict(unit: str, fields: tuple[Field, ...], given: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings, each of exactly a type that its field takes (true is no integer); raises Refused naming all faults."""
+    """The settings, each of exactly a type of its field (true is no integer); raises Refused naming all faults."""
     table = {field.wire: field for field in fields}
     faults = []
     for name, value in given.items():

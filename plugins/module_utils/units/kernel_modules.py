@@ -5,8 +5,6 @@
 
 from __future__ import annotations
 
-from typing import Optional
-
 from ..core.host import Host
 from ..core.plan import Unit
 from ..look.initramfs import initramfs
@@ -14,15 +12,17 @@ from ..look.kernel import builtin_modules, module
 from ..plan import kernel_modules as planner
 
 
-def look(host: Host, settings: Optional[planner.Settings]) -> planner.Now:
+def look(host: Host, settings: planner.Settings | None) -> planner.Now:
     """Our files, and every module that the settings name."""
     names = planner.named(settings) if settings else ()
     builtin = builtin_modules(host) if names else frozenset()
     return planner.Now(
         load_file=host.file(planner.LOAD),
         probe_file=host.file(planner.PROBE),
-        modules={name: module(host, name, planner.parameters_of(settings, name) if settings else (), builtin)
-                 for name in names},
+        modules={
+            name: module(host, name, planner.parameters_of(settings, name) if settings else (), builtin)
+            for name in names
+        },
         initramfs=initramfs(host),
     )
 

@@ -1,0 +1,399 @@
+# Copyright (c) 2026 bettercompute
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The runner's promises: lanes, barriers, debts, questions, the lie detector, a pass killed anywhere."""
+
+from __future__ import annotations
+
+from typing import Any, Callable, NamedTuple
+
+import pytest
+
+from ansible_collections.bettercompute.bcd.plugins.module_utils.core.errors import NotReady, Refused
+from ansible_collections.bettercompute.bcd.plugins.module_utils.core.plan import Answer, Field, Past, Plan, Todo, Unit
+from ansible_collections.bettercompute.bcd.plugins.module_utils.core.predict import PredictedHost
+from ansible_collections.bettercompute.bcd.plugins.module_utils.core.records import STATE, Records
+from ansible_collections.bettercompute.bcd.plugins.module_utils.core.runner import Goal, Outcome, converge
+from ansible_collections.bettercompute.bcd.plugins.module_utils.core.step import Effect, remove, run, set_value, write
+from tests.unit.fake_host import FakeHost, Killed
+
+A, B, DONE = "/etc/a", "/etc/b", "/var/done"
+
+
+class Now(NamedTuple):
+    host: Any
+
+
+def unit(plan: Callable[[Any, Past], Plan], absent: Callable[[Any, Past], Plan] | None = None) -> Unit:
+    """A unit whose planner may read the host as it likes."""
+    return Unit(
+        name="sample",
+        fields=(Field("want", "want", (str,)),),
+        check=lambda given: given,
+        look=lambda host, _settings: Now(host),
+        plan=lambda _settings, now, past: plan(now.host, past),
+        absent=lambda now, past: (absent or plan)(now.host, past),
+    )
+
+
+def go(host: Any, made: Unit, *, max_disruption: str = "gpu", records: Records | None = None) -> Outcome:
+    return converge(Goal(made, {"want": "it"}), host, records or Records(host), max_disruption)
+
+
+def actions(outcome: Outcome) -> list[tuple[str, bool]]:
+    return [(line.action, line.done) for line in outcome.steps]
+
+
+def keeps_files(*paths: str) -> Unit:
+    def plan(host: Any, _past: Past) -> Plan:
+        todo = Todo()
+        for path in paths:
+            if host.read(path) != "ours\n":
+                todo.add(write(path, "ours\n", f"write {path}", lane=path))
+        return todo.plan()
+
+    return unit(plan)
+
+
+def test_a_pass_changes_what_differs_and_the_next_one_nothing() -> None:
+    host = FakeHost({A: "edited\n"})
+    first = go(host, keeps_files(A, B))
+    assert (first.state, first.changed) == ("converged", True)
+    assert actions(first) == [(f"write {A}", True), (f"write {B}", True)]
+    assert first.diff[0] == {"before_header": A, "after_header": A, "before": "edited\n", "after": "ours\n"}
+    second = go(host, keeps_files(A, B))
+    assert (second.state, second.changed, second.steps, second.diff) == ("converged", False, (), ())
+
+
+def test_check_mode_plans_the_same_steps_and_touches_nothing() -> None:
+    host = FakeHost({A: "edited\n"})
+    before = dict(host.files)
+    planned = go(PredictedHost(host), keeps_files(A, B))
+    assert (planned.state, planned.changed, host.files, host.calls) == ("progressing", True, before, [])
+    taken = go(host, keeps_files(A, B))
+    assert [line.action for line in planned.steps] == [line.action for line in taken.steps]
+    assert planned.diff == taken.diff
+
+
+def test_a_mode_that_moved_is_a_difference() -> None:
+    def plan(host: Any, _past: Past) -> Plan:
+        seen = host.file(A)
+        return Plan() if seen.mode == 0o600 else Plan((write(A, seen.text, f"write {A}", mode=0o600),))
+
+    outcome = go(FakeHost({A: "x\n"}), unit(plan))
+    assert outcome.changed
+    assert outcome.diff[0]["before_header"] == f"{A} (mode 0644)"
+    assert outcome.diff[0]["after_header"] == f"{A} (mode 0600)"
+
+
+def test_a_failed_step_ends_its_own_lane_only() -> None:
+    def plan(host: Any, _past: Past) -> Plan:
+        todo = Todo()
+        if host.read(A) is None:
+            todo.add(run(("false",), "break", lane="a"), write(A, "ours\n", f"write {A}", lane="a"))
+        if host.read(B) is None:
+            todo.add(write(B, "ours\n", f"write {B}", lane="b"))
+        return todo.plan()
+
+    host = FakeHost(programs={"false": lambda _host, _argv: Answer(1, "", "it is broken")})
+    outcome = go(host, unit(plan))
+    assert actions(outcome) == [("break", False), (f"write {B}", True)]
+    assert (host.text(A), host.text(B)) == (None, "ours\n")
+    assert outcome.failure is not None
+    assert (outcome.failure.reason, outcome.failure.retryable, outcome.state) == ("StepFailed", True, "progressing")
+    assert outcome.failure.message == "cannot break: false exited with 1: it is broken"
+    assert outcome.changed
+
+
+def test_what_stands_on_a_failed_trunk_is_not_done() -> None:
+    def plan(host: Any, _past: Past) -> Plan:
+        return (
+            Plan((run(("false",), "break"), write(B, "x", f"write {B}", lane="b"))) if host.read(B) is None else Plan()
+        )
+
+    host = FakeHost(programs={"false": lambda _host, _argv: Answer(1, "", "no")})
+    outcome = go(host, unit(plan))
+    assert host.text(B) is None
+    assert actions(outcome) == [("break", False)]
+
+
+def test_a_step_that_succeeds_and_changes_nothing_is_found_out() -> None:
+    def plan(host: Any, _past: Past) -> Plan:
+        return Plan() if host.read(DONE) else Plan((run(("liar",), "do it"),))
+
+    outcome = go(FakeHost(programs={"liar": lambda _host, _argv: Answer(0, "All done.")}), unit(plan))
+    assert outcome.failure is not None
+    assert outcome.failure.message == "done without effect: do it succeeded and the host shows no change"
+    assert outcome.state == "progressing"
+
+
+def test_a_refusal_writes_nothing_and_is_final() -> None:
+    def plan(_host: Any, _past: Past) -> Plan:
+        raise Refused("sample: no")
+
+    host = FakeHost()
+    outcome = go(host, unit(plan))
+    assert (outcome.state, outcome.failure) == ("failed", ("Refused", "sample: no", False))
+    assert host.calls == []
+
+
+def test_a_refusal_after_a_step_is_a_failed_step_that_no_retry_mends() -> None:
+    def plan(host: Any, _past: Past) -> Plan:
+        if host.read(A):
+            raise Refused("sample: no")
+        return Plan((write(A, "x", f"write {A}"),))
+
+    outcome = go(FakeHost(), unit(plan))
+    assert (outcome.state, outcome.failure) == ("failed", ("StepFailed", "sample: no", False))
+    assert outcome.changed
+
+
+def test_a_look_that_is_not_ready_waits() -> None:
+    def plan(_host: Any, _past: Past) -> Plan:
+        raise NotReady("sample: the driver does not answer")
+
+    outcome = go(FakeHost(), unit(plan))
+    assert (outcome.state, outcome.failure) == ("progressing", None)
+    assert outcome.pending[0][:2] == ("NotReady", "sample: the driver does not answer")
+
+
+@pytest.mark.parametrize(("ceiling", "runs"), [("none", False), ("service", True), ("gpu", True)])
+def test_what_disturbs_more_than_is_allowed_is_held_back(ceiling: str, runs: bool) -> None:
+    def plan(host: Any, _past: Past) -> Plan:
+        todo = Todo()
+        if host.read(DONE) is None:
+            todo.add(run(("restart",), "restart it", lane="a", disruption="service"))
+        if host.read(B) is None:
+            todo.add(write(B, "ours\n", f"write {B}", lane="b"))
+        return todo.plan()
+
+    def restart(host: FakeHost, _argv: tuple[str, ...]) -> Answer:
+        host.put(DONE, "yes\n")
+        return Answer(0, "")
+
+    host = FakeHost(programs={"restart": restart})
+    outcome = go(host, unit(plan), max_disruption=ceiling)
+    assert actions(outcome) == [("restart it", runs), (f"write {B}", True)]
+    assert outcome.state == ("converged" if runs else "progressing")
+    assert [wait.reason for wait in outcome.pending] == ([] if runs else ["HeldBack"])
+    if not runs:
+        assert "restart it" in outcome.pending[0].message
+        assert "max_disruption: service" in outcome.pending[0].message
+
+
+def test_a_barrier_waits_until_the_lane_shows_its_effect() -> None:
+    def plan(host: Any, _past: Past) -> Plan:
+        todo = Todo()
+        if host.read(A) is None:
+            effects = (Effect("file", A, "up\n"),)
+            todo.add(run(("start",), "start it", lane="a", barrier=True, settle=30, effects=effects))
+        elif host.now < 3 and not host.predicted:
+            with todo.lane("a"):
+                todo.wait("NotReady", "sample: it does not answer yet")
+        if host.read(B) is None and (host.read(A) is None or host.predicted or host.now >= 3):
+            todo.add(write(B, "after\n", f"write {B}", lane="a"))
+        return todo.plan()
+
+    def start(host: FakeHost, _argv: tuple[str, ...]) -> Answer:
+        host.put(A, "up\n")
+        return Answer(0, "")
+
+    host = FakeHost(programs={"start": start})
+    outcome = go(host, unit(plan))
+    assert actions(outcome) == [("start it", True), (f"write {B}", True)]
+    assert host.now >= 3
+    assert outcome.state == "converged"
+
+
+def owing() -> Unit:
+    """Two files, each of which a tool has to compile; the tool's result is not readable."""
+
+    def plan(host: Any, past: Past) -> Plan:
+        todo = Todo()
+        for path in (A, B):
+            if host.read(path) != "ours\n":
+                todo.add(write(path, "ours\n", f"write {path}", owes=("compile",)))
+        if todo.plan().steps or "compile" in past.owed:
+            todo.add(run(("compile",), "compile", pays=("compile",)))
+        return todo.plan()
+
+    return unit(plan)
+
+
+def compiled(host: FakeHost, _argv: tuple[str, ...]) -> Answer:
+    host.put(DONE, (host.text(A) or "") + (host.text(B) or ""))
+    return Answer(0, "")
+
+
+@pytest.mark.parametrize("at", range(1, 12))
+def test_no_follow_up_is_lost_wherever_the_pass_is_killed(at: int) -> None:
+    host = FakeHost(programs={"compile": compiled})
+    host.kill_at = at
+    try:
+        go(host, owing())
+    except Killed:
+        host.kill_at = 0
+    after = go(host, owing())
+    assert after.state == "converged"
+    assert host.text(DONE) == "ours\nours\n"
+    assert go(host, owing()).changed is False
+
+
+def test_a_failed_follow_up_stays_owed_until_it_succeeds() -> None:
+    host = FakeHost(programs={"compile": lambda _host, _argv: Answer(1, "", "full")})
+    assert go(host, owing()).state == "progressing"
+    host.programs["compile"] = compiled
+    mended = go(host, owing())
+    assert actions(mended) == [("compile", True)]
+    assert mended.state == "converged"
+
+
+def short_pool(host: FakeHost, path: str, value: str) -> str:
+    """A kernel that finds 40 pages at most."""
+    return f"{min(int(value), int(host.text('/memory') or 0))}\n"
+
+
+def pool() -> Unit:
+    path = "/sys/pool"
+
+    def plan(host: Any, past: Past) -> Plan:
+        now = host.read(path).strip()
+        todo = Todo()
+        if now != "64":
+            again = f"{path}=64" in past.tried
+            todo.add(set_value(path, "64", f"set {path} to 64", tries=True, retry=again))
+            if again:
+                todo.wait("NotReady", f"sample: 64 pages asked for, {now} there")
+        return todo.plan()
+
+    return unit(plan)
+
+
+def test_a_retry_without_effect_in_one_boot_is_no_change() -> None:
+    host = FakeHost({"/sys/pool": "0\n", "/memory": "40"}, kernel={"/sys/pool": short_pool})
+    first = go(host, pool())
+    assert (first.changed, first.state) == (True, "progressing")
+    assert first.failure is None
+    for _again in range(2):
+        again = go(host, pool())
+        assert (again.changed, again.state) == (False, "progressing")
+        assert go(PredictedHost(host), pool()).changed is False
+    host.put("/memory", "64")
+    healed = go(host, pool())
+    assert (healed.changed, healed.state, host.text("/sys/pool")) == (True, "converged", "64\n")
+    assert "64" not in (host.text(f"{STATE}/tried.json") or "")
+
+
+def test_what_was_tried_in_another_boot_does_not_count() -> None:
+    host = FakeHost({"/sys/pool": "0\n", "/memory": "40"}, kernel={"/sys/pool": short_pool})
+    go(host, pool())
+    host.reboot()
+    assert Records(host).past("sample").tried == {}
+
+
+def test_a_question_is_answered_over_private_files_and_planned_again() -> None:
+    def plan(host: Any, past: Past) -> Plan:
+        said = past.ask(("judge", "{candidate}"), (("candidate", "text"),))
+        return Plan((write(A, said.out, f"write {A}"),)) if host.read(A) is None else Plan()
+
+    outcome = go(FakeHost(programs={"judge": lambda _host, _argv: Answer(0, "good\n")}), unit(plan))
+    assert outcome.state == "converged"
+
+
+def test_waiting_for_a_reboot_is_recorded_with_its_boot_and_goes_with_it() -> None:
+    def plan(host: Any, _past: Past) -> Plan:
+        todo = Todo()
+        if host.boot_id() == "first-boot":
+            todo.wait("RebootRequired", "sample: it is there from the next boot: reboot the node")
+        return todo.plan()
+
+    host = FakeHost()
+    go(host, unit(plan))
+    assert Records(host).reboot_reasons() == {"sample": "sample: it is there from the next boot: reboot the node"}
+    written = host.files[f"{STATE}/reboot.json"]
+    go(host, unit(plan))
+    assert host.files[f"{STATE}/reboot.json"] is written
+    host.reboot()
+    assert Records(host).reboot_reasons() == {}
+    go(host, unit(plan))
+    assert Records(host).reboot_reasons() == {}
+
+
+def test_what_is_applied_is_remembered_before_the_first_step_and_forgotten_when_removed() -> None:
+    host = FakeHost()
+    host.kill_at = 2  # 1: applied.json, 2: the write
+    with pytest.raises(Killed):
+        go(host, keeps_files(A))
+    host.kill_at = 0
+    assert Records(host).applied() == {"sample": {"want": "it"}}
+
+    def absent(seen: Any, _past: Past) -> Plan:
+        return Plan((remove(A, f"remove {A}"),)) if seen.read(A) is not None else Plan()
+
+    made = unit(lambda _host, _past: Plan(), absent)
+    assert converge(Goal(made, None), host, Records(host)).state == "converged"
+    assert Records(host).applied() == {}
+
+
+def test_check_mode_says_what_is_known_only_later_lane_by_lane() -> None:
+    def plan(host: Any, _past: Past) -> Plan:
+        todo = Todo()
+        if host.read("/sys/module/tun/refcnt") is None:
+            effects = (
+                Effect("file", "/sys/module/tun/refcnt", "0"),
+                Effect("appears", "/proc/sys/net", "the module tun is loaded"),
+                Effect("appears", "/proc/sys", "the module br is loaded"),
+            )
+            todo.add(run(("modprobe", "tun"), "load the module tun", effects=effects))
+        for key in ("net/x", "vm/y"):
+            with todo.lane(key):
+                now = host.read(f"/proc/sys/{key}")
+                if now is None:
+                    todo.wait("NotReady", f"no {key}")
+        return todo.plan()
+
+    outcome = go(PredictedHost(FakeHost(programs={"modprobe": lambda _h, _a: Answer(0, "")})), unit(plan))
+    assert [line.action for line in outcome.steps] == [
+        "load the module tun",
+        "net/x: known after the module tun is loaded and the module br is loaded",
+        "vm/y: known after the module br is loaded",
+    ]
+    assert (outcome.changed, outcome.state, outcome.failure) == (True, "progressing", None)
+
+
+def test_a_record_that_is_not_ours_stops_the_unit_and_names_the_file() -> None:
+    host = FakeHost({f"{STATE}/owed.json": '{"version": 2}'})
+    outcome = go(host, keeps_files(A))
+    assert outcome.failure is not None
+    assert outcome.failure.message.startswith(f"{STATE}/owed.json is not a record of version 1")
+    assert outcome.state == "failed"
+    assert host.text(A) is None
+
+
+def test_a_unit_that_never_settles_is_stopped() -> None:
+    def plan(host: Any, _past: Past) -> Plan:
+        return Plan((write(A, (host.read(A) or "") + "x", f"write {A}"),))
+
+    outcome = go(FakeHost(), unit(plan))
+    assert outcome.failure is not None
+    assert "is not settled after 20 looks" in outcome.failure.message
+
+
+def test_a_full_disk_is_a_failed_step_with_the_next_move() -> None:
+    class Full(FakeHost):
+        def write(self, path: str, text: str, mode: int) -> None:
+            if path == A:
+                raise OSError(28, "No space left on device", path)
+            super().write(path, text, mode)
+
+    outcome = go(Full(), keeps_files(A))
+    assert outcome.failure is not None
+    assert outcome.failure.message == f"cannot write {A}: No space left on device (free some space there)"
+    assert outcome.failure.retryable
+
+
+def test_what_an_unprivileged_look_cannot_read_is_known_as_root() -> None:
+    host = FakeHost({A: "x"})
+    host.unreadable.add(A)
+    outcome = go(PredictedHost(host), keeps_files(A))
+    assert [line.action for line in outcome.steps] == ["sample: known after it is seen as root"]

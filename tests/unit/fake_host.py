@@ -1,0 +1,137 @@
+# Copyright (c) 2026 bettercompute
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A host in memory, for flows of units without a machine: files in a dictionary, programs as functions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Optional
+
+from ansible_collections.bettercompute.bcd.plugins.module_utils.core.errors import StepFailed, Unreadable
+from ansible_collections.bettercompute.bcd.plugins.module_utils.core.host import QUESTION_TIMEOUT, Host
+from ansible_collections.bettercompute.bcd.plugins.module_utils.core.plan import Answer, Ask
+from ansible_collections.bettercompute.bcd.plugins.module_utils.core.step import File, Step
+
+BOOT_ID = "/proc/sys/kernel/random/boot_id"
+Program = Callable[["FakeHost", tuple[str, ...]], Answer]
+Kernel = Callable[["FakeHost", str, str], Optional[str]]
+
+
+class Killed(BaseException):
+    """The module's process was killed here."""
+
+
+class FakeHost(Host):
+    """`files` maps a path to its text; `programs` maps a program's name to what it does and says.
+
+    `kernel` maps a path of /proc or /sys to a function that gets the value written there and returns what the file
+    then shows (None leaves it alone); it may raise OSError, as the kernel does. `unreadable` paths cannot be read.
+    `kill_at` n raises Killed instead of the n-th change (from 1); `calls` lists every change, `asked` every question.
+    """
+
+    def __init__(
+        self,
+        files: Mapping[str, str] | None = None,
+        programs: Mapping[str, Program] | None = None,
+        kernel: Mapping[str, Kernel] | None = None,
+    ) -> None:
+        self.files: dict[str, File] = {BOOT_ID: File("first-boot\n")}
+        for path, text in (files or {}).items():
+            self.files[path] = File(text)
+        self.programs = dict(programs or {})
+        self.kernel = dict(kernel or {})
+        self.unreadable: set[str] = set()
+        self.kill_at = 0
+        self.calls: list[str] = []
+        self.asked: list[tuple[str, ...]] = []
+        self.now = 0.0
+        self.user = 0
+
+    def text(self, path: str) -> str | None:
+        """The text at a path, for assertions."""
+        found = self.files.get(path)
+        return None if found is None else found.text
+
+    def put(self, path: str, text: str) -> None:
+        """Change a file as somebody else would: not counted."""
+        self.files[path] = File(text)
+
+    def reboot(self, boot_id: str = "next-boot") -> None:
+        """A new boot id; what else a boot does, the test does."""
+        self.files[BOOT_ID] = File(boot_id + "\n")
+
+    # -- Host
+
+    def read(self, path: str) -> str | None:
+        found = self.file(path)
+        return None if found is None else found.text
+
+    def file(self, path: str) -> File | None:
+        if path in self.unreadable:
+            raise Unreadable(f"cannot read {path}: Permission denied", denied=True)
+        return self.files.get(path)
+
+    def names(self, path: str) -> tuple[str, ...]:
+        prefix = path.rstrip("/") + "/"
+        return tuple(sorted({name[len(prefix) :].split("/", 1)[0] for name in self.files if name.startswith(prefix)}))
+
+    def exists(self, path: str) -> bool:
+        return path in self.files or bool(self.names(path))
+
+    def link(self, path: str) -> str | None:
+        return None
+
+    def which(self, program: str) -> str | None:
+        return f"/usr/sbin/{program}" if program in self.programs else None
+
+    def ask(self, argv: tuple[str, ...], timeout: float = QUESTION_TIMEOUT, stdin: str = "") -> Answer:
+        self.asked.append(argv)
+        return self._call(argv)
+
+    def answer(self, question: Ask) -> Answer:
+        return self.ask(question.argv)
+
+    def uid(self) -> int:
+        return self.user
+
+    def clock(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+    def write(self, path: str, text: str, mode: int) -> None:
+        self._change(f"write {path}")
+        self.files[path] = File(text, mode)
+
+    def remove(self, path: str) -> None:
+        self._change(f"remove {path}")
+        self.files.pop(path, None)
+
+    def set(self, path: str, value: str) -> None:
+        self._change(f"set {path} {value}")
+        if path not in self.files:
+            raise FileNotFoundError(2, "No such file or directory", path)
+        shown: str | None = value + "\n"
+        if path in self.kernel:
+            shown = self.kernel[path](self, path, value)
+        if shown is not None:
+            self.files[path] = File(shown)
+
+    def act(self, step: Step) -> None:
+        self._change(" ".join(step.argv))
+        said = self._call(step.argv)
+        if said.rc not in step.ok:
+            raise StepFailed(
+                f"cannot {step.action}: {' '.join(step.argv)} exited with {said.rc}: {said.err or said.out}"
+            )
+
+    def _change(self, call: str) -> None:
+        self.calls.append(call)
+        if self.kill_at and len(self.calls) == self.kill_at:
+            raise Killed(call)
+
+    def _call(self, argv: tuple[str, ...]) -> Answer:
+        program = self.programs.get(argv[0])
+        return program(self, argv) if program else Answer(127, "", f"{argv[0]}: no such program")

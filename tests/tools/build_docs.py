@@ -32,9 +32,9 @@ def main(argv: list[str]) -> int:
     pages.chmod(0o755)  # antsibull-docs refuses a folder with any other mode
     write = ["antsibull-docs", "collection", "--use-current", "--fail-on-error", "--squash-hierarchy"]
     write += ["--dest-dir", str(pages), "bettercompute.bcd"]
-    settings = ("extensions=sphinx_antsibull_ext", "html_theme=alabaster", "project=bettercompute.bcd")
+    settings = ["extensions=sphinx_antsibull_ext", "html_theme=alabaster", "project=bettercompute.bcd"]
     # The pages refer to labels of Ansible's own documentation, which is not here.
-    settings += ("suppress_warnings=ref.ref",)
+    settings.append("suppress_warnings=ref.ref")
     render = ["sphinx-build", "-q", "-C", "-b", "html", *(word for pair in settings for word in ("-D", pair))]
     render += [str(pages), str(DOCS / "html")]
     environment = dict(os.environ, PATH=os.pathsep.join([str(BIN), os.environ["PATH"]]))

@@ -66,13 +66,13 @@ def checks() -> dict[str, str]:
     shutil.rmtree(INSTALLED, ignore_errors=True)
     INSTALLED.mkdir(parents=True)
     packed = unwanted(tarball)
-    found = {"build": f"the tarball holds {', '.join(packed[:5])}: add it to galaxy.yml's build_ignore" if packed else ""}
+    found = {"build": f"the tarball holds {packed[:5]}: add it to galaxy.yml's build_ignore" if packed else ""}
     install = ("collection", "install", "--offline", "--collections-path", str(INSTALLED), str(tarball))
     for name, words in {"install": install, "verify": ("collection", "verify", "--offline", COLLECTION)}.items():
         done = ansible("ansible-galaxy", *words)
         found[name] = "" if done.returncode == 0 else f"ansible-galaxy collection {name}: {done.stderr.strip()}"
     missing = missing_modules()
-    found["ansible-doc"] = f"ansible-doc does not list {', '.join(missing)} of the installed collection" if missing else ""
+    found["ansible-doc"] = f"ansible-doc does not list {missing} of the installed collection" if missing else ""
     return found
 
 

@@ -53,7 +53,8 @@ def main(argv: list[str]) -> int:
     for name, command in CHECKS.items():
         print(f"--- {name}", flush=True)
         program = [str(BIN / command[0]), *command[1:]]
-        if subprocess.run(program, cwd=results.TOP, env=environment(), stdin=subprocess.DEVNULL, check=False).returncode:
+        done = subprocess.run(program, cwd=results.TOP, env=environment(), stdin=subprocess.DEVNULL, check=False)
+        if done.returncode:
             failed.append(name)
     results.save("lint", results.Result(len(CHECKS) - len(failed), tuple(failed), ()))
     print("lint: " + (", ".join(failed) + " found something" if failed else "nothing found"))

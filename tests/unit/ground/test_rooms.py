@@ -1,0 +1,142 @@
+# Copyright (c) 2026 bettercompute
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""front -> units -> look, plan -> core: who may import whom, and how large a file may get."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.tools.results import TOP
+from tests.unit.ground import rooms
+
+ROOMS = [path for path in rooms.sources("plugins/module_utils") if path.parent != rooms.MODULE_UTILS]
+PLUGINS = rooms.sources("plugins")
+CONTROLLER_KINDS = ("action", "callback", "filter", "inventory", "lookup", "plugin_utils")
+CONTROLLER = rooms.sources(*(f"plugins/{kind}" for kind in CONTROLLER_KINDS))
+# What each room may import of the others. A look returns the snapshot that its plan declares.
+MAY_IMPORT = {
+    "core": {"core"},
+    "plan": {"plan", "core"},
+    "look": {"look", "plan", "core"},
+    "intent": {"intent", "plan", "core"},
+    "units": {"units", "look", "plan", "core"},
+    "front": {"front", "units", "look", "plan", "intent", "core"},
+}
+# A plan is values in, steps out.
+NOT_IN_PLAN = {"os", "subprocess", "time", "pathlib", "ansible"}
+LONGEST_FUNCTION = 50
+LONGEST_FILE = 350
+
+
+def shown(path: Path, line: int) -> str:
+    return f"{path.relative_to(TOP)}:{line}"
+
+
+def top_level(name: str) -> str:
+    return name.partition(".")[0]
+
+
+def test_there_are_rooms_to_look_at() -> None:
+    assert {rooms.room(path) for path in ROOMS} >= {"core", "plan", "look", "units", "front"}
+
+
+def test_every_room_is_known() -> None:
+    assert {rooms.room(path) for path in ROOMS} <= set(MAY_IMPORT)
+
+
+def test_rooms_import_downward_only() -> None:
+    wrong = [
+        f"{shown(path, found.line)} imports {found.name}"
+        for path in ROOMS
+        for found in rooms.imports(path)
+        if found.ours and top_level(found.name) not in MAY_IMPORT[rooms.room(path)]
+    ]
+    assert wrong == []
+
+
+def test_plan_touches_no_machine() -> None:
+    wrong = [
+        f"{shown(path, found.line)} imports {found.name}"
+        for path in ROOMS
+        for found in rooms.imports(path)
+        if rooms.room(path) == "plan"
+        and (found.name == "core.host" if found.ours else top_level(found.name) in NOT_IN_PLAN)
+    ]
+    assert wrong == []
+
+
+def test_only_the_modules_front_imports_ansible() -> None:
+    importers = {
+        path.relative_to(rooms.MODULE_UTILS).as_posix()
+        for path in ROOMS
+        for found in rooms.imports(path)
+        if not found.ours and top_level(found.name) == "ansible"
+    }
+    assert importers == {"front/module.py"}
+
+
+def test_hosts_need_the_standard_library_only() -> None:
+    """cryptography, where signing is used, is the one exception."""
+    wrong = []
+    for path in ROOMS:
+        allowed = sys.stdlib_module_names | ({"cryptography"} if rooms.room(path) == "intent" else set())
+        allowed |= {"ansible"} if path.relative_to(rooms.MODULE_UTILS).as_posix() == "front/module.py" else set()
+        wrong += [
+            f"{shown(path, found.line)} imports {found.name}"
+            for found in rooms.imports(path)
+            if not found.ours and not rooms.PACKAGE.startswith(found.name) and top_level(found.name) not in allowed
+        ]
+    assert wrong == []
+
+
+def test_values_are_named_tuples() -> None:
+    """A frozen dataclass costs five times a NamedTuple's import."""
+    wrong = [shown(p, f.line) for p in ROOMS for f in rooms.imports(p) if top_level(f.name) == "dataclasses"]
+    assert wrong == []
+
+
+def test_a_section_imports_a_unit_only_when_it_is_named() -> None:
+    wrong = [
+        f"{shown(path, found.line)} imports {found.name}"
+        for path in ROOMS
+        if rooms.room(path) == "front"
+        for found in rooms.imports(path)
+        if found.ours and found.name.startswith("units.") and not found.lazy
+    ]
+    assert wrong == []
+
+
+def test_controller_plugins_share_the_plans_only() -> None:
+    wrong = [
+        f"{shown(path, found.line)} imports {found.name}"
+        for path in CONTROLLER
+        for found in rooms.imports(path)
+        if found.ours and top_level(found.name) != "plan"
+    ]
+    assert wrong == []
+
+
+def test_every_folder_of_module_utils_is_a_package() -> None:
+    """A zipapp, and Python 3.9 in a module's zip, import no folder without one."""
+    folders = {parent for path in rooms.sources("plugins/module_utils") for parent in path.parents}
+    inside = {folder for folder in folders if folder == rooms.MODULE_UTILS or rooms.MODULE_UTILS in folder.parents}
+    assert [str(folder) for folder in sorted(inside) if not (folder / "__init__.py").is_file()] == []
+
+
+@pytest.mark.parametrize("path", PLUGINS, ids=lambda path: path.relative_to(TOP / "plugins").as_posix())
+def test_functions_fit_a_screen_and_files_a_room(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    long = [
+        f"{node.name} has {node.end_lineno - node.lineno + 1} lines"
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, rooms.FUNCTIONS)
+        and node.end_lineno is not None
+        and node.end_lineno - node.lineno + 1 > LONGEST_FUNCTION
+    ]
+    assert long == []
+    assert len(text.splitlines()) <= LONGEST_FILE

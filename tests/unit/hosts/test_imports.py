@@ -1,0 +1,44 @@
+# Copyright (c) 2026 bettercompute
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A managed host brings a Python and its standard library, nothing else; and what is imported costs it time."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+TOP = Path(__file__).resolve().parents[3]
+ROOM = "ansible_collections.bettercompute.bcd.plugins.module_utils"
+# The one file that imports Ansible, which is there only inside a module's run.
+NEEDS_ANSIBLE = {f"{ROOM}.front.module"}
+
+
+def module_names() -> list[str]:
+    """The dotted name of each file of module_utils."""
+    room = TOP / "plugins" / "module_utils"
+    paths = (path.relative_to(room).with_suffix("").parts for path in sorted(room.rglob("*.py")))
+    names = (".".join((ROOM, *(part for part in parts if part != "__init__"))) for parts in paths)
+    return [name for name in names if name not in NEEDS_ANSIBLE]
+
+
+def python(code: str) -> subprocess.CompletedProcess[str]:
+    """Run the code in a fresh interpreter that finds the collection and no installed package."""
+    argv = [sys.executable, "-S", "-c", f"import sys; sys.path.insert(0, {str(TOP / '.build')!r}); {code}"]
+    return subprocess.run(argv, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize("name", module_names())
+def test_each_file_imports_with_the_standard_library_alone(name: str) -> None:
+    done = python(f"import {name}")
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("name", [name for name in module_names() if f"{ROOM}.units." in name])
+def test_a_unit_imports_no_dataclasses(name: str) -> None:
+    """dataclasses alone costs 5 to 19 ms at every run on every host."""
+    done = python(f"import {name}; sys.exit('dataclasses' in sys.modules)")
+    assert done.returncode == 0, done.stderr

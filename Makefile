@@ -106,7 +106,8 @@ molecule: $(VENV)/.develop  ## Molecule scenarios on simulated hosts
 .PHONY: lab
 lab: $(VENV)/.develop  ## A real Debian in QEMU; as root, installs QEMU where it is not there
 	@$(VENV)/bin/python tests/lab/lab.py prerequisites
-	@$(VENV)/bin/pytest --junitxml=$(RESULTS)/lab.xml tests/lab
+	@status=0; $(VENV)/bin/pytest --junitxml=$(RESULTS)/lab.xml tests/lab || status=1; \
+	$(RUN) tests.tools.run_molecule --lab || status=1; exit $$status
 
 # --- what is shipped ------------------------------------------------------------------------------------------------
 

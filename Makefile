@@ -73,6 +73,11 @@ test: $(VENV)/.develop  ## Every test that this machine can run, and a table of 
 lint: $(VENV)/.develop  ## Every linter
 	@$(RUN) tests.tools.run_checks
 
+.PHONY: format
+format: $(VENV)/.develop  ## Put the Python files into ruff's format, and mend what ruff can mend
+	@$(VENV)/bin/ruff check --fix .
+	@$(VENV)/bin/ruff format .
+
 .PHONY: sanity
 sanity: $(VENV)/.develop  ## ansible-test sanity
 	@$(RUN) tests.tools.run_sanity

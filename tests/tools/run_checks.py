@@ -22,6 +22,7 @@ COLLECTION = ".build/ansible_collections/bettercompute/bcd"
 
 CHECKS: dict[str, tuple[str, ...]] = {
     "ruff": ("ruff", "check", "."),
+    "ruff format": ("ruff", "format", "--check", "."),
     "mypy": ("mypy", f"{COLLECTION}/plugins", "tests"),
     "yamllint": ("yamllint", "--strict", "."),
     "ansible-lint": ("ansible-lint", "--offline", "--profile", "production", "--strict"),

@@ -41,7 +41,8 @@ def passes(name: str) -> bool:
     """True when the whole sequence of the scenario, from create to destroy, succeeds."""
     print(f"--- molecule {name}", flush=True)
     argv = [str(BIN / "molecule"), "test", "--scenario-name", name]
-    return not subprocess.run(argv, cwd=results.TOP, env=environment(), stdin=subprocess.DEVNULL, check=False).returncode
+    done = subprocess.run(argv, cwd=results.TOP, env=environment(), stdin=subprocess.DEVNULL, check=False)
+    return done.returncode == 0
 
 
 def main(argv: list[str]) -> int:

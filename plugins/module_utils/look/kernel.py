@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from ..core.host import Host
 from ..core.unknown import later
-from ..plan.kernel_modules import Module
+from ..plan.kernel_modules import PROBE, Module
+from ..plan.modprobe import Rival, parse_modprobe
 
 
 def release(host: Host) -> str:
@@ -44,3 +45,15 @@ def module(host: Host, name: str, parameters: tuple[str, ...], builtin: frozense
 def _parameter(host: Host, folder: str, key: str) -> str | None:
     text = host.read(f"{folder}/parameters/{key}")
     return None if text is None else text.strip()
+
+
+def modprobe_rivals(host: Host, modules: frozenset[str]) -> tuple[Rival, ...]:
+    """What modprobe.d files other than ours say about the modules; a file in /etc hides its namesake below it."""
+    paths: dict[str, str] = {}
+    for folder in ("/usr/lib/modprobe.d", "/usr/local/lib/modprobe.d", "/run/modprobe.d", "/etc/modprobe.d"):
+        paths.update({name: f"{folder}/{name}" for name in host.names(folder) if name.endswith(".conf")})
+    found = []
+    for _name, path in sorted(paths.items()) if modules else ():
+        if path != PROBE:
+            found += [line for line in parse_modprobe(path, host.read(path) or "") if line.module in modules]
+    return tuple(found)

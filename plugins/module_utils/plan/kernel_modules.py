@@ -15,6 +15,7 @@ from ..core.step import Effect, File, Step, run
 from . import initramfs
 from .files import HEADER, drop, is_as, keep
 from .initramfs import Initramfs
+from .modprobe import Rival, parse_options, same_value
 from .settings import strict
 
 UNIT = "kernel-modules"
@@ -29,7 +30,6 @@ FIELDS = (
 NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 # They let a passed-through device reach the host's memory.
 FORBIDDEN = {"vfio": "enable_unsafe_noiommu_mode", "vfio_iommu_type1": "allow_unsafe_interrupts"}
-TRUE, FALSE = frozenset(("y", "1", "on", "true")), frozenset(("n", "0", "off", "false"))
 
 
 class Settings(NamedTuple):
@@ -52,12 +52,13 @@ class Module(NamedTuple):
 
 
 class Now(NamedTuple):
-    """What the host shows: our two files, the modules that the settings name, and how the initramfs is made."""
+    """What the host shows: our files, the modules that the settings name, their rivals, how the initramfs is made."""
 
     load_file: File | None
     probe_file: File | None
     modules: Mapping[str, Module]
     initramfs: Initramfs
+    rivals: tuple[Rival, ...] = ()
 
 
 # -- settings
@@ -98,13 +99,6 @@ def _option_line(module: str, line: Any) -> str:
     if forbidden and any(key.replace("-", "_") == forbidden for key, _value in parse_options(clean)):
         raise Refused(f"{UNIT}: {module} {forbidden} is refused: it lets a passed-through device reach host memory")
     return clean
-
-
-def parse_options(line: str) -> tuple[tuple[str, str], ...]:
-    """ "nested=1 emulate" as pairs; a bare name is a flag, "1". Quotes hold blanks together, as modprobe reads them."""
-    words = re.findall(r'(?:[^\s"]|"[^"]*")+', line)
-    pairs = (word.partition("=") for word in words)
-    return tuple((key, value.replace('"', "") if equals else "1") for key, equals, value in pairs)
 
 
 def parameters_of(settings: Settings, module: str) -> tuple[str, ...]:
@@ -158,18 +152,14 @@ def plan(settings: Settings, now: Now, past: Past) -> Plan:
         keep(todo, LOAD, render_load(settings), now.load_file, lane=LOAD)
     else:
         drop(todo, LOAD, now.load_file, lane=LOAD)
-    loads = [name for name in settings.load if not now.modules[name].loaded and not now.modules[name].builtin]
-    for name in settings.load:
-        if name in loads:
-            todo.add(_load(name, settings))
-    for name in settings.options:
-        if now.modules[name].loaded:
-            with todo.lane(name):
-                _plan_options(todo, name, settings, now.modules[name])
+    for name in sorted({*settings.load, *settings.options}):
+        with todo.lane(name):
+            _plan_module(todo, name, settings, now, past)
     for name in settings.blacklist:
         if now.modules[name].loaded:
             with todo.lane(name):
                 _plan_unload(todo, now.modules[name])
+    todo.note(*_rival_notes(settings, now))
     return todo.plan()
 
 
@@ -229,28 +219,33 @@ def _load(name: str, settings: Settings) -> Step:
     )
 
 
-def _plan_options(todo: Todo, name: str, settings: Settings, module: Module) -> None:
-    """A loaded module takes new options when it is loaded again, which is never done to one in use."""
-    differing = _differing(settings.options[name], module)
+def _plan_module(todo: Todo, name: str, settings: Settings, now: Now, past: Past) -> None:
+    """Load what is not loaded; a loaded module takes new options by being loaded again, never while it is in use."""
+    module = now.modules[name]
+    reload = f"load {name}"  # a pass that dies between unloading and loading still owes the loading
+    if module.builtin or (not module.loaded and name not in settings.load and reload not in past.owed):
+        return
+    if not module.loaded:
+        todo.add(_load(name, settings)._replace(pays=(reload,)))
+        return
+    differing = _differing(settings.options.get(name, ""), module)
     if not differing:
         return
     if module.refcnt or module.holders:
         todo.wait(
             "RebootRequired",
-            f"{UNIT}: {name} is in use ({_users(module)}), and its options "
-            f"{' '.join(differing)} take effect when it is loaded again: end its use and run again, or reboot the node",
+            f"{UNIT}: {name} is in use ({_users(module)}), and its options {' '.join(differing)} take effect when it is "
+            "loaded again: end its use and run again, or reboot the node",
         )
         return
-    gone = Effect("gone", f"/sys/module/{name}")
-    todo.add(
-        run(
-            ("modprobe", "-r", "--", name),
-            f"unload the module {name}, to load it with {' '.join(differing)}",
-            disruption="service",
-            effects=(gone,),
-        ),
-        _load(name, settings)._replace(disruption="service"),
+    unload = run(
+        ("modprobe", "-r", "--", name),
+        f"unload the module {name}, to load it with {' '.join(differing)}",
+        disruption="service",
+        owes=(reload,),
+        effects=(Effect("gone", f"/sys/module/{name}"),),
     )
+    todo.add(unload, _load(name, settings)._replace(disruption="service", pays=(reload,)))
 
 
 def _plan_unload(todo: Todo, module: Module) -> None:
@@ -287,12 +282,14 @@ def _differing(line: str, module: Module) -> list[str]:
     ]
 
 
-def same_value(wanted: str, shown: str) -> bool:
-    """Whether the kernel's text means the option: Y and 1, N and 0, 0x10 and 16 are alike."""
-    one, other = wanted.strip().lower(), shown.strip().lower()
-    if one == other or any(one in kind and other in kind for kind in (TRUE, FALSE)):
-        return True
-    try:
-        return int(one, 0) == int(other, 0)
-    except ValueError:
-        return False
+def _rival_notes(settings: Settings, now: Now) -> list[str]:
+    """Who else has a say: an option given another value, and what keeps a module of ours from loading at boot."""
+    notes = []
+    for path, command, module, rest in now.rivals:
+        ours = dict(parse_options(settings.options.get(module, "")))
+        for key, value in parse_options(rest) if command == "options" else ():
+            if key in ours and not same_value(ours[key], value):
+                notes.append(f"{path} gives {module} {key}={value} as well: remove it there")
+        if command != "options" and module in settings.load:
+            notes.append(f"{path} says {command} {module}, which can keep it from loading at boot: remove it there")
+    return notes

@@ -8,7 +8,7 @@ from __future__ import annotations
 from ..core.host import Host
 from ..core.plan import Unit
 from ..look.initramfs import initramfs
-from ..look.kernel import builtin_modules, module
+from ..look.kernel import builtin_modules, modprobe_rivals, module
 from ..plan import kernel_modules as planner
 
 
@@ -24,6 +24,7 @@ def look(host: Host, settings: planner.Settings | None) -> planner.Now:
             for name in names
         },
         initramfs=initramfs(host),
+        rivals=modprobe_rivals(host, frozenset(names)),
     )
 
 

@@ -95,12 +95,12 @@ class Host:
         """Answer a planner's question over private temporary files."""
         folder = tempfile.mkdtemp(prefix="bcd-ask-")
         try:
-            where = {}
+            argv = question.argv
             for name, text in question.files:
-                where[name] = os.path.join(folder, name)
-                with open(where[name], "w", encoding="utf-8", errors="surrogateescape") as out:
+                path = os.path.join(folder, name)
+                with open(path, "w", encoding="utf-8", errors="surrogateescape") as out:
                     out.write(text)
-            argv = tuple(word.format(**where) if "{" in word else word for word in question.argv)
+                argv = tuple(word.replace(f"{{{name}}}", path) for word in argv)
             return self.ask(argv)
         finally:
             shutil.rmtree(folder, ignore_errors=True)

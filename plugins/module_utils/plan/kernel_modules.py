@@ -234,8 +234,8 @@ def _plan_module(todo: Todo, name: str, settings: Settings, now: Now, past: Past
     if module.refcnt or module.holders:
         todo.wait(
             "RebootRequired",
-            f"{UNIT}: {name} is in use ({_users(module)}), and its options {' '.join(differing)} take effect when it is "
-            "loaded again: end its use and run again, or reboot the node",
+            f"{UNIT}: {name} is in use ({_users(module)}), and its options {' '.join(differing)} take effect "
+            "when it is loaded again: end its use and run again, or reboot the node",
         )
         return
     unload = run(

@@ -21,7 +21,7 @@ class Rival(NamedTuple):
 
 
 def parse_options(line: str) -> tuple[tuple[str, str], ...]:
-    """The pairs of "nested=1 emulate"; a bare name is a flag, "1". Quotes hold blanks together, as modprobe reads them."""
+    """The pairs of "nested=1 emulate"; a bare name is a flag, "1". Quotes hold blanks together, as for modprobe."""
     words = re.findall(r'(?:[^\s"]|"[^"]*")+', line)
     pairs = (word.partition("=") for word in words)
     return tuple((key, value.replace('"', "") if equals else "1") for key, equals, value in pairs)

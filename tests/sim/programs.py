@@ -1,0 +1,165 @@
+# Copyright (c) 2026 bettercompute
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Small stand-ins of the simulated host: mount, swapoff, sysctl, sudo, reboot and their like."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from . import boot, kernel, systemd
+from .machine import append, at, load, need, put, read, there
+
+Answer = tuple[int, str, str]
+
+
+def quiet(root: str, argv: list[str]) -> Answer:
+    """Nothing to do, nothing to say."""
+    return 0, "", ""
+
+
+def sysctl(root: str, argv: list[str]) -> Answer:
+    """sysctl [-n] [-w] NAME[=VALUE] ..., --system, -p FILE."""
+    if "--system" in argv or "-p" in argv:
+        boot.apply_sysctls(root)
+        return 0, "", ""
+    out, err = "", ""
+    for word in [word for word in argv if not word.startswith("-")]:
+        name, equals, value = word.partition("=")
+        path = "/proc/sys/" + boot.sysctl_path(name)
+        if not there(root, path):
+            err += f"sysctl: cannot stat {path}: No such file or directory\n"
+            continue
+        if equals:
+            try:
+                kernel.write(root, path, value)
+            except OSError as fault:
+                err += f"sysctl: setting key \"{name}\": {fault.strerror}\n"
+                continue
+        shown = need(root, path).rstrip("\n")
+        out += shown + "\n" if "-n" in argv else f"{name} = {shown}\n"
+    return (255 if err else 0), out, err
+
+
+def detect_virt(root: str, argv: list[str]) -> Answer:
+    """systemd-detect-virt: a machine without cpufreq is a virtual one."""
+    if {"-c", "--container"} & set(argv) or load(root).cpufreq:
+        return 1, "none\n", ""
+    return 0, "kvm\n", ""
+
+
+def mount(root: str, argv: list[str]) -> Answer:
+    """mount [-t TYPE] [-o OPTIONS] WHAT WHERE; alone it lists."""
+    if not argv:
+        lines = [line.split() for line in (read(root, "/proc/mounts") or "").splitlines()]
+        return 0, "".join(f"{what} on {point} type {kind} ({options})\n" for what, point, kind, options, *_ in lines), ""
+    kind = argv[argv.index("-t") + 1] if "-t" in argv else "auto"
+    options = argv[argv.index("-o") + 1] if "-o" in argv else ""
+    words = [word for number, word in enumerate(argv) if not word.startswith("-") and argv[number - 1] not in ("-t", "-o")]
+    words = words if argv[0].startswith("-") or len(words) == len(argv) else [argv[0], *words]
+    if len(words) < 2:
+        return 32, "", f"mount: {words[0] if words else ''}: can't find in /etc/fstab.\n"
+    what, point = words[-2], words[-1]
+    if not os.path.isdir(at(root, point)):
+        return 32, "", f"mount: {point}: mount point does not exist.\n"
+    if kind == "hugetlbfs" and "pagesize=1G" in options and not there(root, "/sys/kernel/mm/hugepages/hugepages-1048576kB"):
+        return 32, "", f"mount: {point}: wrong fs type, bad option, bad superblock on {what}, missing codepage or helper program, or other error.\n"
+    systemd.mount(root, what, point, kind, options)
+    return 0, "", ""
+
+
+def umount(root: str, argv: list[str]) -> Answer:
+    """umount WHERE ..."""
+    for point in [word for word in argv if not word.startswith("-")]:
+        if not systemd.unmount(root, point):
+            return 32, "", f"umount: {point}: not mounted.\n"
+    return 0, "", ""
+
+
+def findmnt(root: str, argv: list[str]) -> Answer:
+    """findmnt [-n] [-o FSTYPE] WHERE."""
+    wanted = [word for word in argv if word.startswith("/")]
+    for line in reversed((read(root, "/proc/mounts") or "").splitlines()):
+        what, point, kind, options = line.split()[:4]
+        if not wanted or point == wanted[0]:
+            return 0, f"{point} {what} {kind} {options}\n", ""
+    return 1, "", ""
+
+
+def swapoff(root: str, argv: list[str]) -> Answer:
+    """swapoff -a | WHAT ..."""
+    lines = (read(root, "/proc/swaps") or "").splitlines()
+    kept = [] if "-a" in argv else [line for line in lines[1:] if line.split()[0] not in argv]
+    put(root, "/proc/swaps", "".join(line + "\n" for line in [*lines[:1], *kept]), 0o444)
+    kernel.totals(root)
+    return 0, "", ""
+
+
+def swapon(root: str, argv: list[str]) -> Answer:
+    """swapon --show, or WHAT ..."""
+    if not argv or "--show" in argv:
+        lines = (read(root, "/proc/swaps") or "").splitlines()[1:]
+        return 0, "".join(f"{line.split()[0]} {line.split()[1]} {line.split()[2]}K 0B -2\n" for line in lines), ""
+    for what in [word for word in argv if not word.startswith("-")]:
+        append(root, "/proc/swaps", f"{what}\t\t\t\tfile\t\t2097148\t\t0\t\t-2\n")
+    kernel.totals(root)
+    return 0, "", ""
+
+
+def hostname(root: str, argv: list[str]) -> Answer:
+    """hostname."""
+    return 0, (read(root, "/etc/hostname") or "localhost\n"), ""
+
+
+def uname(root: str, argv: list[str]) -> Answer:
+    """uname, with the release of the simulated kernel."""
+    machine = load(root)
+    parts = {
+        "s": "Linux",
+        "n": (read(root, "/etc/hostname") or "localhost").strip(),
+        "r": need(root, "/proc/sys/kernel/osrelease").strip(),
+        "v": "#1 SMP PREEMPT_DYNAMIC",
+        "m": "aarch64" if machine.vendor == "arm" else "x86_64",
+        "o": "GNU/Linux",
+    }
+    long = {"--kernel-release": "r", "--machine": "m", "--nodename": "n", "--all": "a", "--kernel-name": "s"}
+    asked = "".join(long.get(word, word.lstrip("-")) for word in argv) or "s"
+    shown = [value for letter, value in parts.items() if letter in asked or "a" in asked]
+    return 0, " ".join(shown) + "\n", ""
+
+
+def reboot(root: str, argv: list[str]) -> Answer:
+    """reboot."""
+    boot.reboot(root)
+    return 0, "", ""
+
+
+def shutdown(root: str, argv: list[str]) -> Answer:
+    """shutdown -r [now | +0 | 0]: a reboot at once; -c takes back nothing."""
+    if {"-r", "--reboot"} & set(argv) or any(word.startswith("-") and "r" in word and not word.startswith("--") for word in argv):
+        boot.reboot(root)
+    return 0, "", ""
+
+
+def sudo(root: str, argv: list[str]) -> int:
+    """sudo [-H] [-S] [-n] [-k] [-E] [-p PROMPT] [-u USER] PROGRAM ...: becomes the program.
+
+    An account that is not root was let in as root already, by the connection that saw the request.
+    """
+    rest = list(argv)
+    while rest and rest[0].startswith("-"):
+        word = rest.pop(0)
+        if word in ("-p", "-u", "-g", "-r", "-t", "-h", "-C") and rest:
+            rest.pop(0)
+        if word == "--":
+            break
+    while rest and "=" in rest[0] and "/" not in rest[0].split("=")[0]:
+        name, _, value = rest.pop(0).partition("=")
+        os.environ[name] = value
+    if os.getuid() != 0:
+        sys.stderr.write("sudo: a password is required\n")
+        return 1
+    if not rest:
+        return 0
+    os.execvp(rest[0], rest)

@@ -57,13 +57,15 @@ class Past(NamedTuple):
     """What this host's records and this run say about earlier steps of the unit.
 
     `owed` names follow-ups that a killed pass left; `tried` maps a kernel file and the value asked of it
-    ("<path>=<value>") to what the kernel gave, in this boot; `boot_id` is the running boot's.
+    ("<path>=<value>") to what the kernel gave, in this boot; `boot_id` is the running boot's; `failed` names the
+    lanes that failed in this run, for what is decided once they have been tried.
     """
 
     boot_id: str = ""
     owed: frozenset[str] = frozenset()
     tried: Mapping[str, str] = {}
     answers: Mapping[Ask, Answer] = {}
+    failed: frozenset[str] = frozenset()
 
     def ask(self, argv: tuple[str, ...], files: tuple[tuple[str, str], ...] = ()) -> Answer:
         """The answer to a read-only question; the runner asks it, and plans again, when it is not known yet."""
@@ -125,7 +127,10 @@ class Todo:
 
 
 class Field(NamedTuple):
-    """One setting of a unit: its wire name, the module's option, and the exact types its value may have."""
+    """One setting of a unit: its wire name, the module's option, and the exact types its value may have.
+
+    A unit whose settings are one free mapping has a single field without a wire name.
+    """
 
     wire: str
     option: str

@@ -39,7 +39,7 @@ class PredictedHost(Host):
         try:
             found = self._real.file(path)
         except Unreadable as fault:
-            raise _as_root(fault) from None
+            raise self._as_root(fault) from None
         if found is None:
             self._may_appear(path)
         return found
@@ -52,7 +52,7 @@ class PredictedHost(Host):
         try:
             found = self._real.read(path)
         except Unreadable as fault:
-            raise _as_root(fault) from None
+            raise self._as_root(fault) from None
         if found is None:
             self._may_appear(path)
         return found
@@ -63,7 +63,7 @@ class PredictedHost(Host):
         try:
             real = self._real.names(path)
         except Unreadable as fault:
-            raise _as_root(fault) from None
+            raise self._as_root(fault) from None
         found = {name for name in real if not self._gone(prefix + name)}
         for laid, file in self._files.items():
             if laid.startswith(prefix) and file is not None:
@@ -82,7 +82,7 @@ class PredictedHost(Host):
         try:
             found = self._real.exists(path)
         except Unreadable as fault:
-            raise _as_root(fault) from None
+            raise self._as_root(fault) from None
         if not found:
             self._may_appear(path)
         return found
@@ -173,6 +173,10 @@ class PredictedHost(Host):
             return True, self._files[path]
         return self._gone(path), None
 
+    def _as_root(self, fault: Unreadable) -> Exception:
+        """What this account may not read is known when root looks; what root may not read stays a fault."""
+        return NotKnownYet(SEEN_AS_ROOT) if fault.denied and self._real.uid() != 0 else fault
+
     def _gone(self, path: str) -> bool:
         """Whether the path, or a directory above it, was removed and not made again."""
         while path:
@@ -195,7 +199,3 @@ class PredictedHost(Host):
 def listed(words: list[str]) -> str:
     """ "a", "a and b", "a, b and c"."""
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
-
-
-def _as_root(fault: Unreadable) -> Exception:
-    return NotKnownYet(SEEN_AS_ROOT) if fault.denied else fault

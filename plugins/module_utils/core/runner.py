@@ -118,7 +118,7 @@ class _Pass:
         for _question in range(QUESTIONS):
             try:
                 now = unit.look(self.host, self.settings)
-                past = self.records.past(self.name)._replace(answers=self.answers)
+                past = self.records.past(self.name)._replace(answers=self.answers, failed=self._failed())
                 return unit.absent(now, past) if self.goal.settings is None else unit.plan(self.settings, now, past)
             except Question as question:
                 self.answers[question.ask] = self._answer(question.ask)
@@ -130,11 +130,12 @@ class _Pass:
         return self.host.answer(ask)
 
     def _apply(self, steps: tuple[Step, ...]) -> bool:
-        """Apply the steps, lane by lane; whether any was applied, so that another look is due.
+        """Apply the steps, lane by lane; whether any was applied or its lane failed, so that another look is due.
 
         A step without a lane belongs to the trunk: what follows stands on it, and ends with it.
         """
         any_applied = False
+        failed = self._failed()
         paused: set[str] = set()  # lanes behind a barrier
         for step in steps:
             if {"", step.lane} & (paused | self.ended.keys()):
@@ -148,7 +149,10 @@ class _Pass:
                 if step.barrier and not self.host.predicted:
                     paused.add(step.lane)
                     self._settle(step)
-        return any_applied
+        return any_applied or ("" not in self.ended and self._failed() != failed)
+
+    def _failed(self) -> frozenset[str]:
+        return frozenset(lane for lane, failure in self.ended.items() if failure is not None)
 
     def _later(self, step: Step) -> None:
         line = Done(step.action, step.disruption, False)
@@ -170,9 +174,7 @@ class _Pass:
         """Apply one step, with its records; whether it went well."""
         if step.key in self.applied:
             if not self.host.predicted and not step.tries:
-                self._fail(
-                    step, StepFailed(f"done without effect: {step.action} succeeded and the host shows no change")
-                )
+                self._fail(step, StepFailed(f"done without effect: {step.action} succeeded and {self._kept(step)}"))
             self.ended.setdefault(step.lane, None)
             return False
         try:
@@ -184,6 +186,12 @@ class _Pass:
             self._fail(step, fault)
             return False
         return True
+
+    def _kept(self, step: Step) -> str:
+        """What the host shows after a step that came to nothing."""
+        if step.kind != "set":
+            return "the host shows no change"
+        return f"the kernel keeps {_value(self._shown(step)) or 'nothing'}: ask for a value that it keeps"
 
     def _before(self, step: Step) -> None:
         if not self.applied and self.goal.settings is not None:

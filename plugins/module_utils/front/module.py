@@ -36,6 +36,8 @@ def run_unit(unit: Unit, argument_spec: dict[str, Any]) -> None:
 
 def wire_settings(unit: Unit, params: dict[str, Any]) -> dict[str, Any]:
     """The module's options as settings in wire form; an option that was not given is not managed."""
+    if [field.wire for field in unit.fields] == [""]:
+        return dict(params.get(unit.fields[0].option) or {})
     return {field.wire: params[field.option] for field in unit.fields if params.get(field.option) is not None}
 
 

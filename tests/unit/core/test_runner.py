@@ -127,6 +127,34 @@ def test_a_step_that_succeeds_and_changes_nothing_is_found_out() -> None:
     assert outcome.state == "progressing"
 
 
+def test_a_kernel_value_that_does_not_take_is_reported_with_what_the_kernel_keeps() -> None:
+    def plan(host: Any, _past: Past) -> Plan:
+        return Plan() if host.read(A) == "4100\n" else Plan((set_value(A, "4100", "set it to 4100"),))
+
+    host = FakeHost({A: "0\n"}, kernel={A: lambda _host, _path, _value: "4096\n"})
+    outcome = go(host, unit(plan))
+    assert outcome.failure is not None
+    assert outcome.failure.message == (
+        "done without effect: set it to 4100 succeeded and the kernel keeps 4096: ask for a value that it keeps"
+    )
+
+
+def test_a_planner_learns_which_lanes_failed_in_this_run_and_plans_again() -> None:
+    def plan(host: Any, past: Past) -> Plan:
+        todo = Todo()
+        if "a" not in past.failed:
+            todo.add(run(("false",), "break", lane="a"))
+        elif host.read(B) is None:
+            todo.add(write(B, "without a", f"write {B}", lane="b"))
+        return todo.plan()
+
+    host = FakeHost(programs={"false": lambda _host, _argv: Answer(1, "", "it is broken")})
+    outcome = go(host, unit(plan))
+    assert actions(outcome) == [("break", False), (f"write {B}", True)]
+    assert host.text(B) == "without a"
+    assert outcome.failure is not None
+
+
 def test_a_refusal_writes_nothing_and_is_final() -> None:
     def plan(_host: Any, _past: Past) -> Plan:
         raise Refused("sample: no")
@@ -395,5 +423,14 @@ def test_a_full_disk_is_a_failed_step_with_the_next_move() -> None:
 def test_what_an_unprivileged_look_cannot_read_is_known_as_root() -> None:
     host = FakeHost({A: "x"})
     host.unreadable.add(A)
+    host.user = 1000
     outcome = go(PredictedHost(host), keeps_files(A))
     assert [line.action for line in outcome.steps] == ["sample: known after it is seen as root"]
+
+
+def test_what_root_cannot_read_is_a_fault_in_check_mode_too() -> None:
+    host = FakeHost({A: "x"})
+    host.unreadable.add(A)
+    outcome = go(PredictedHost(host), keeps_files(A))
+    assert outcome.failure is not None
+    assert outcome.failure.message == f"cannot read {A}: Permission denied"

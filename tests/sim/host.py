@@ -11,7 +11,7 @@ import subprocess
 import sys
 from typing import Any, Optional
 
-from . import boot, kernel, modules, standins
+from . import boot, kernel, modules, played, standins
 from . import machine as files
 from .tree import PROFILES, build
 
@@ -68,7 +68,7 @@ class SimulatedHost:
 
     def fault(self, *faults: dict[str, Any]) -> None:
         """Ask for faults, in place of those before; without any, all is well again."""
-        for path in (standins.FAULTS, "/var/log/sim/mutations.jsonl"):
+        for path in (standins.FAULTS, played.MUTATIONS):
             files.drop(self.tree, path)
         if faults:
             files.put(self.tree, standins.FAULTS, json.dumps(list(faults)) + "\n")
@@ -78,9 +78,14 @@ class SimulatedHost:
         found: list[list[str]] = [list(call["argv"]) for call in standins.calls(self.tree)]  # type: ignore[call-overload]
         return [words for words in found if not program or words[0] == program]
 
+    def changes(self) -> list[str]:
+        """What the collection has changed since faults were last asked for, or the journal emptied: "set /sys/…"."""
+        return [f"{change['kind']} {change['what']}" for change in played.mutations(self.tree)]
+
     def forget_calls(self) -> None:
-        """Empty the journal."""
+        """Empty the journals of calls and of changes."""
         files.drop(self.tree, standins.JOURNAL)
+        files.drop(self.tree, played.MUTATIONS)
 
     def up(self) -> None:
         """Bring a machine that never came back to life again."""

@@ -1,0 +1,180 @@
+# Copyright (c) 2026 bettercompute
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The collection's Host on a simulated machine: its kernel files answer as a kernel does, and faults strike at a step.
+
+A fault is a mapping in /etc/sim/faults.json (a list of them, or one):
+
+    {"at_step": 3, "do": "kill", "when": "after"}        the third change of the machine; "before" is the default
+    {"path": "/sys/*/nr_hugepages", "do": "EIO"}         every change of such a path (or program, by its words)
+    {"read": "/proc/cmdline", "do": "EIO"}               every read of such a path
+
+`do` is kill (SIGKILL to the module), lie (success, nothing done), hang (it takes an hour; a program runs into its
+timeout, of `timeout` seconds), or the name of an error (EIO, ENOSPC, EACCES, EINVAL). Every change is counted in
+/var/log/sim/mutations.jsonl, over all modules, until a test removes that file.
+"""
+
+from __future__ import annotations
+
+import errno
+import fnmatch
+import json
+import os
+import signal
+import sys
+import time
+import types
+from typing import Any, Optional
+
+from . import kernel, standins
+from .machine import append, at, put, read
+from .paths import inside
+
+MUTATIONS = "/var/log/sim/mutations.jsonl"
+
+
+def stand_behind(module: types.ModuleType, root: str) -> None:
+    """Put the simulated machine behind `module.Host`."""
+    played = _played(module, root)
+    if root != "/":
+        played = _mapped(module, played, root)
+    played.__name__ = played.__qualname__ = "Host"
+    module.Host = played  # type: ignore[attr-defined]
+
+
+def _played(module: Any, root: str) -> Any:
+    class Played(module.Host):  # type: ignore[misc]
+        """Host whose changes are counted, may fail, and reach the simulated kernel."""
+
+        def read(self, path: str) -> Optional[str]:
+            """Read a file, or fail as a test asked."""
+            for fault in standins.faults(root):
+                if fnmatch.fnmatch(path, str(fault.get("read", ""))):
+                    number = getattr(errno, str(fault["do"]))
+                    raise module._unreadable(path, OSError(number, os.strerror(number), path))
+            found: Optional[str] = super().read(path)
+            return found
+
+        def write(self, path: str, text: str, mode: int) -> None:
+            """Replace a file."""
+            strike(root, "write", path, lambda: super(Played, self).write(path, text, mode))
+
+        def remove(self, path: str) -> None:
+            """Remove a file."""
+            strike(root, "remove", path, lambda: super(Played, self).remove(path))
+
+        def set(self, path: str, value: str) -> None:
+            """Write a kernel value: the simulated kernel answers."""
+            if kernel.plays(path):
+                strike(root, "set", path, lambda: kernel.write(root, path, value))
+            else:
+                strike(root, "set", path, lambda: super(Played, self).set(path, value))
+
+        def act(self, step: Any) -> None:
+            """Run a program."""
+            words = " ".join(step.argv)
+            hang = strike(root, "run", words, lambda: super(Played, self).act(step), can_hang=True)
+            if hang:
+                put(root, standins.HANG, "")
+                super().act(step._replace(timeout=float(str(hang.get("timeout", 1)))))
+
+    return Played
+
+
+def _mapped(module: Any, played: Any, root: str) -> Any:
+    """For want of a namespace: the same Host with each path inside the tree, and stand-ins for programs."""
+
+    def open_directory(path: str, create: bool = False) -> int:
+        where = inside(root, path)
+        if create:
+            os.makedirs(where, exist_ok=True)
+        return os.open(where, os.O_RDONLY | os.O_DIRECTORY)
+
+    module.rootfs.open_directory = open_directory
+    real = module.Host
+
+    class Mapped(played):  # type: ignore[misc]
+        """Every path in the tree."""
+
+        def read(self, path: str) -> Optional[str]:
+            """A file of the tree."""
+            found: Optional[str] = super().read(path if path.startswith(root + "/") else inside(root, path))
+            return found
+
+        def file(self, path: str) -> Any:
+            """A file of the tree, owned by its root."""
+            directory, name = os.path.split(path)
+            where = os.path.join(inside(root, directory), name)
+            seen = real.file(self, where)
+            return seen and seen._replace(uid=0)
+
+        def names(self, path: str) -> tuple[str, ...]:
+            """A directory of the tree."""
+            found: tuple[str, ...] = super().names(inside(root, path))
+            return found
+
+        def exists(self, path: str) -> bool:
+            """Whether it is in the tree."""
+            return bool(super().exists(inside(root, path)))
+
+        def link(self, path: str) -> Optional[str]:
+            """A link of the tree."""
+            directory, name = os.path.split(path)
+            found: Optional[str] = super().link(os.path.join(inside(root, directory), name))
+            return found
+
+        def which(self, program: str) -> Optional[str]:
+            """A stand-in that the tree has; nothing else can run."""
+            if program == sys.executable:
+                return program
+            place = f"/usr/local/sbin/{os.path.basename(program)}"
+            return place if os.path.lexists(at(root, place)) else None
+
+        def uid(self) -> int:
+            """Root, of the simulated machine."""
+            return 0
+
+        def _spawn(self, argv: tuple[str, ...], timeout: float, stdin: str) -> Any:
+            if self.which(argv[0]) is None:
+                return module.Answer(127, "", f"{argv[0]}: no such program")
+            script = (
+                "import sys; sys.path.insert(0, sys.argv[1]); from tests.sim.standins import main; "
+                "sys.exit(main(sys.argv[3:], sys.argv[2]))"
+            )
+            library = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
+            return super()._spawn((sys.executable, "-ISc", script, library, root, *argv), timeout, stdin)
+
+    return Mapped
+
+
+def strike(root: str, kind: str, what: str, change: Any, can_hang: bool = False) -> Optional[dict[str, object]]:
+    """Count a change, make it, and let the faults that a test asked for happen; a hanging program is the caller's."""
+    number = len((read(root, MUTATIONS) or "").splitlines()) + 1
+    append(root, MUTATIONS, json.dumps({"step": number, "kind": kind, "what": what, "process": os.getpid()}) + "\n")
+    fault = next((fault for fault in standins.faults(root) if _meant(fault, number, what)), None)
+    do = str(fault["do"]) if fault else ""
+    if fault is None:
+        change()
+    elif do == "kill":
+        if fault.get("when") == "after":
+            change()
+        os.kill(os.getpid(), signal.SIGKILL)
+    elif do == "hang":
+        if can_hang:
+            return fault
+        time.sleep(3600)
+    elif do != "lie":
+        code = getattr(errno, do)
+        raise OSError(code, os.strerror(code), what)
+    return None
+
+
+def _meant(fault: dict[str, object], number: int, what: str) -> bool:
+    if "at_step" in fault:
+        return fault["at_step"] == number
+    return "path" in fault and fnmatch.fnmatch(what, str(fault["path"]))
+
+
+def mutations(root: str) -> list[dict[str, object]]:
+    """The changes so far: step, kind (write, remove, set, run), what, process."""
+    return [json.loads(line) for line in (read(root, MUTATIONS) or "").splitlines()]

@@ -7,24 +7,29 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, NoReturn
+from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
 from ..core import host as machine
-from ..core.errors import Fault, NotKnownYet, Refused, StepFailed
+from ..core.errors import Fault, NotKnownYet, StepFailed
 from ..core.lock import only_pass
 from ..core.plan import Unit
 from ..core.predict import PredictedHost
 from ..core.records import Records
-from ..core.runner import Failure, Goal, Outcome, converge
-from ..look.config import refuse_if_outside
-from .result import render
+from ..core.runner import Goal, converge
+from ..look.config import refuse_if_outside, refuse_where_signed
+from .result import failed, render
+
+
+def start(argument_spec: dict[str, Any], **rules: Any) -> AnsibleModule:
+    """The module of these options; `rules` are those between options, such as mutually_exclusive."""
+    return AnsibleModule(argument_spec=argument_spec, supports_check_mode=True, **rules)
 
 
 def run_unit(unit: Unit, argument_spec: dict[str, Any]) -> None:
     """Converge one unit by the options of its module, and exit."""
-    module = AnsibleModule(argument_spec=argument_spec, supports_check_mode=True)
+    module = start(argument_spec)
     settings = None if module.params["state"] == "absent" else wire_settings(unit, module.params)
     try:
         with opened(module.check_mode, unit.name) as (host, records):
@@ -49,6 +54,7 @@ def opened(check_mode: bool, what: str) -> Iterator[tuple[machine.Host, Records]
         predicted = PredictedHost(real)
         try:
             refuse_if_outside(predicted)
+            refuse_where_signed(predicted)
         except NotKnownYet:  # an unprivileged look: root's configuration decides when root comes
             pass
         yield predicted, Records(predicted)
@@ -58,29 +64,12 @@ def opened(check_mode: bool, what: str) -> Iterator[tuple[machine.Host, Records]
             "node-unprivileged: this account is not root, and a unit changes the host as root: set become: true"
         )
     refuse_if_outside(real)
+    refuse_where_signed(real)
     with only_pass(real, what):
         yield real, Records(real)
 
 
-def failed(unit: str, fault: Fault) -> Outcome:
-    """The outcome of a unit that came to nothing."""
-    retryable = isinstance(fault, StepFailed) and fault.retryable
-    reason = "Refused" if isinstance(fault, Refused) else "StepFailed"
-    return Outcome(
-        unit,
-        False,
-        "progressing" if retryable else "failed",
-        (),
-        (),
-        (),
-        (),
-        (),
-        Failure(reason, fault.message, retryable),
-        False,
-    )
-
-
-def leave(module: AnsibleModule, result: dict[str, Any], msg: str | None = None) -> NoReturn:
+def leave(module: AnsibleModule, result: dict[str, Any], msg: str | None = None) -> None:
     """End the module: failed when the result says why, or when `msg` does."""
     message = msg or result.get("msg")
     if message:

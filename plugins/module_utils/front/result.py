@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..core.runner import Outcome
+from ..core.errors import Fault, Refused, StepFailed
+from ..core.runner import Failure, Outcome
 
 
 def render(outcome: Outcome) -> dict[str, Any]:
@@ -26,3 +27,21 @@ def render(outcome: Outcome) -> dict[str, Any]:
     if outcome.failure is not None:
         result.update(reason=outcome.failure.reason, retryable=outcome.failure.retryable, msg=outcome.failure.message)
     return result
+
+
+def failed(unit: str, fault: Fault) -> Outcome:
+    """The outcome of a unit that came to nothing."""
+    retryable = isinstance(fault, StepFailed) and fault.retryable
+    reason = "Refused" if isinstance(fault, Refused) else "StepFailed"
+    return Outcome(
+        unit=unit,
+        changed=False,
+        state="progressing" if retryable else "failed",
+        pending=(),
+        conditions=(),
+        steps=(),
+        notes=(),
+        diff=(),
+        failure=Failure(reason, fault.message, retryable),
+        differs=False,
+    )

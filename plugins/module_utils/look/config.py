@@ -14,6 +14,9 @@ from ..core.host import Host
 CONFIG = "/etc/bcd/config.toml"
 OUTSIDE = "host.unit: this host's configuration is managed outside bcd ([host] units = false in root's config.toml)"
 
+# Either, when set, demands that what is applied is signed.
+PINS = ("command_root_sha256", "join_signing_key_pin")
+
 Scalar = Union[str, int, bool]
 TABLE = re.compile(r"\[\s*([A-Za-z0-9_.-]+)\s*\]")
 PAIR = re.compile(r"""([A-Za-z0-9_-]+)\s*=\s*("(?:[^"\\]|\\["\\])*"|'[^']*'|true\b|false\b|[+-]?[0-9]+)""")
@@ -73,3 +76,13 @@ def refuse_if_outside(host: Host) -> None:
         raise Refused(f"{CONFIG}: [host] units is {units!r}: set it to true or false")
     if not units:
         raise Refused(OUTSIDE)
+
+
+def refuse_where_signed(host: Host) -> None:
+    """Raise Refused where root's configuration demands signed intent, which this version cannot verify."""
+    demanding = sorted({pin for table in config(host).values() for pin in PINS if table.get(pin, "") != ""})
+    if demanding:
+        raise Refused(
+            f"{CONFIG} demands a signed spec ({', '.join(demanding)}), and this version cannot verify one: nothing "
+            "unsigned is applied: install a version that verifies, or let root take the pin out"
+        )

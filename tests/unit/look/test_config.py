@@ -13,6 +13,7 @@ from ansible_collections.bettercompute.bcd.plugins.module_utils.look.config impo
     CONFIG,
     parse_config,
     refuse_if_outside,
+    refuse_where_signed,
 )
 from tests.unit.fake_host import FakeHost
 
@@ -78,3 +79,22 @@ def test_a_configuration_that_others_could_have_written_is_refused(seen: File) -
     with pytest.raises(Refused) as refused:
         refuse_if_outside(host)
     assert refused.value.message == f"{CONFIG} must be a regular file root owns that no one else can write"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'command_root_sha256 = "00"\n',
+        'join_signing_key_pin = "sha256/ab+/="\n',
+        '[helper]\ncommand_root_sha256 = "00"\n',
+        "command_root_sha256 = 0\n",
+    ],
+)
+def test_nothing_unsigned_is_applied_where_root_demands_signed_intent(text: str) -> None:
+    with pytest.raises(Refused, match=r"^/etc/bcd/config.toml demands a signed spec .*this version cannot verify"):
+        refuse_where_signed(FakeHost({CONFIG: text}))
+
+
+def test_no_pin_demands_nothing() -> None:
+    refuse_where_signed(FakeHost())
+    refuse_where_signed(FakeHost({CONFIG: 'command_root_sha256 = ""\n[host]\nunits = true\n'}))

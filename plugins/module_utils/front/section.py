@@ -1,0 +1,145 @@
+# Copyright (c) 2026 bettercompute
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The whole host in one process: the modules host_plan and host_section."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from ..core.errors import Fault, Refused
+from ..core.host import Host
+from ..core.predict import PredictedHost
+from ..core.records import Records
+from ..core.runner import Outcome
+from ..plan import section
+from .module import leave, opened, start
+from .result import failed, render
+from .turns import take_some, take_turns
+
+HOSTNAME = "/proc/sys/kernel/hostname"
+NO_UNITS = "this version cannot verify a signed_spec, so it takes no settings from one: give units"
+
+
+class Ended(NamedTuple):
+    """How a pass ended: its outcomes by unit, in the fixed order; or the fault that came before any of them."""
+
+    outcomes: tuple[Outcome, ...]
+    fault: Fault | None
+    label: str
+    observed: int | None
+    inventory: dict[str, Any] | None = None
+
+
+def run_section(argument_spec: dict[str, Any], plans: bool = False) -> None:
+    """Converge the whole section by the module's options, and exit; `plans`: only say what that would take."""
+    module = start(
+        argument_spec,
+        mutually_exclusive=[["units", "wire_units"]],
+        required_one_of=[["units", "wire_units", "signed_spec"]],
+    )
+    params = module.params
+    predicted = plans or module.check_mode
+    try:
+        with opened(predicted, "host_plan" if plans else "host_section") as (host, records):
+            ended = converge_section(params, host, records)
+    except Fault as fault:
+        host = PredictedHost(Host())
+        ended = _ended((), fault, params, host, Records(host))
+    result = report(ended, params["fail_on"], params["only"])
+    leave(module, {**result, "changed": result["changed"] and (module.check_mode or not plans)})
+
+
+def converge_section(params: Mapping[str, Any], host: Host, records: Records) -> Ended:
+    """One pass over every unit that the section names, or that we applied and it no longer names."""
+    from ..units import catalog
+
+    outcomes: dict[str, Outcome] = {}
+    fault = None
+    try:
+        named = _named(params)
+        turns = section.turns(named, {*records.applied(), *(params["known"] or ())})
+        if params["only"] is None:
+            outcomes = take_turns(turns, catalog.unit, host, records, params["max_disruption"])
+        else:
+            section.check_only(params["only"], [turn.unit for turn in turns])
+            outcomes = take_some(turns, params["only"], catalog.unit, host, records, params["max_disruption"])
+    except Fault as seen:
+        fault = seen
+    return _ended(tuple(outcomes[unit] for unit in section.in_order(outcomes)), fault, params, host, records)
+
+
+def _named(params: Mapping[str, Any]) -> dict[str, Any]:
+    from ..plan import wire
+
+    if params["wire_units"] is not None:
+        return dict(wire.from_list(params["wire_units"]))
+    if params["units"] is None:
+        raise Refused(NO_UNITS)
+    return dict(wire.from_mapping(params["units"]))
+
+
+def _ended(
+    outcomes: tuple[Outcome, ...], fault: Fault | None, params: Mapping[str, Any], host: Host, records: Records
+) -> Ended:
+    """With what the host itself adds; what a refused section names is each refused, when that is known."""
+    if fault is not None:
+        outcomes = tuple(failed(unit, fault) for unit in section.in_order(params["units"] or ()))
+    state = section.state_of([render(outcome) for outcome in _judged(outcomes, fault)])
+    label = params["label"] or (host.read(HOSTNAME) or "").strip() or "localhost"
+    return Ended(outcomes, fault, label, _observed(params["generation"], state, records))
+
+
+def _judged(outcomes: tuple[Outcome, ...], fault: Fault | None) -> tuple[Outcome, ...]:
+    return outcomes if fault is None else (failed("host", fault),)
+
+
+def _observed(generation: int | None, state: str, records: Records) -> int | None:
+    """The generation that the section has come to: this one when it ended, the last that did while it goes on."""
+    try:
+        if generation is not None and state != section.PROGRESSING:
+            records.observe(generation)
+        return records.generation()
+    except (Fault, OSError):  # the record cannot be kept: every unit has said so of its own records
+        return None
+
+
+# -- the result
+
+
+def report(ended: Ended, fail_on: str, only: list[str] | None = None) -> dict[str, Any]:
+    """The keys of a whole host's result; `msg` names all that is not converged, when `fail_on` makes the task fail."""
+    results = [render(outcome) for outcome in ended.outcomes]
+    judged = [render(outcome) for outcome in _judged(ended.outcomes, ended.fault)]
+    reasons = section.reboot_reasons(results)
+    message = section.message_of(judged) if ended.fault is None else ended.fault.message
+    status: dict[str, Any] = {
+        "changed": any(result["changed"] for result in results),
+        "units": results,
+        "unconverged": [result["unit"] for result in results if result["state"] != "converged"],
+        "todo": [result["unit"] for result in results if section.steps_left(result)],
+        "secrets_needed": [],
+        "reboot_required": bool(reasons),
+        "section": {
+            "state": section.state_of(judged),
+            "message": message,
+            "observed_generation": ended.observed,
+            "conditions": section.conditions_of(results),
+        },
+    }
+    if ended.inventory is not None:
+        status["inventory"] = ended.inventory
+    applied = judged if only is None or ended.fault is not None else [one for one in judged if one["unit"] in only]
+    if section.fails(applied, fail_on):
+        status["msg"] = message if applied is judged else section.message_of(applied)
+    return {
+        **status,
+        "diff": [entry for result in results for entry in result["diff"]],
+        "ansible_facts": {"bcd_converge_status": status},
+        "ansible_stats": {
+            "data": {"bcd_converge_reboot_required": {ended.label: reasons}},
+            "per_host": False,
+            "aggregate": True,
+        },
+    }

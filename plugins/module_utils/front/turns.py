@@ -1,0 +1,119 @@
+# Copyright (c) 2026 bettercompute
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Every unit's turn in one pass, and another turn for those that a later one may have changed, until it is quiet."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Callable
+
+from ..core.errors import Refused, StepFailed
+from ..core.host import Host
+from ..core.plan import Unit
+from ..core.predict import PredictedHost
+from ..core.records import Records
+from ..core.runner import Done, Goal, Outcome, converge
+from ..plan.section import Turn
+from .result import failed
+
+ROUNDS = 5  # turns of one unit in one pass
+
+Catalog = Callable[[str], Unit]  # by wire name; raises Refused
+
+
+def take_turns(
+    turns: Sequence[Turn], catalog: Catalog, host: Host, records: Records, max_disruption: str
+) -> dict[str, Outcome]:
+    """Converge the units in this order, whatever becomes of the others; the outcome of each by its name.
+
+    A unit whose turn came before another changed the host is looked at again afterwards, unless it failed: that is
+    for the next pass. Where nothing changes, each unit is looked at once.
+    """
+    outcomes: dict[str, Outcome] = {}
+    due = {turn.unit for turn in turns}
+    moved: set[str] = set()
+    for _round in range(ROUNDS):
+        moved = set()
+        for turn in turns:
+            if turn.unit not in due:
+                continue
+            due.discard(turn.unit)
+            outcome = _turn(turn, catalog, host, records, max_disruption)
+            earlier = outcomes.get(turn.unit)
+            if _moved(outcome, earlier, host.predicted):
+                moved.add(turn.unit)
+                due |= {unit for unit, seen in outcomes.items() if unit != turn.unit and seen.failure is None}
+            outcomes[turn.unit] = outcome if earlier is None else _joined(earlier, outcome, host.predicted)
+        if not due:
+            return outcomes
+    for unit in moved:
+        outcomes[unit] = _restless(outcomes[unit], sorted(moved | due))
+    return outcomes
+
+
+def take_some(
+    turns: Sequence[Turn], only: Collection[str], catalog: Catalog, host: Host, records: Records, max_disruption: str
+) -> dict[str, Outcome]:
+    """Converge the units that `only` names, then plan the others over the host as these leave it.
+
+    The others change nothing, and say what they would do. One that has nothing to do is recorded as applied, as it
+    is after a turn of its own.
+    """
+    mine = [turn for turn in turns if turn.unit in only]
+    others = [turn for turn in turns if turn.unit not in only]
+    outcomes = take_turns(mine, catalog, host, records, max_disruption)
+    predicted = host if host.predicted else PredictedHost(host)
+    planned = take_turns(others, catalog, predicted, Records(predicted), max_disruption)
+    for turn in others:
+        seen = planned[turn.unit]
+        if seen.failure is None and not seen.steps:
+            records.apply(turn.unit, None if turn.leaves else turn.settings)
+        outcomes[turn.unit] = seen._replace(changed=False, diff=())
+    return outcomes
+
+
+def _turn(turn: Turn, catalog: Catalog, host: Host, records: Records, max_disruption: str) -> Outcome:
+    try:
+        unit = catalog(turn.unit)
+        if isinstance(turn.settings, Refused):
+            raise turn.settings
+    except Refused as fault:
+        return failed(turn.unit, fault)
+    return converge(Goal(unit, None if turn.leaves else turn.settings), host, records, max_disruption)
+
+
+def _moved(outcome: Outcome, earlier: Outcome | None, predicted: bool) -> bool:
+    """Whether the turn changed the host; a prediction says its unknown lines again, which is no change."""
+    if earlier is None or not predicted:
+        return outcome.changed
+    return outcome.changed and any(line not in earlier.steps for line in outcome.steps)
+
+
+def _joined(earlier: Outcome, outcome: Outcome, predicted: bool) -> Outcome:
+    """Two turns of a unit as one: all that was done, and what the last turn says of the rest."""
+    kept = [line for line in earlier.steps if _stands(line, predicted) or line in outcome.steps]
+    steps = (*kept, *(line for line in outcome.steps if line.done or line not in kept))
+    differs = any(not line.done for line in steps)
+    return outcome._replace(
+        changed=earlier.changed or outcome.changed,
+        state="progressing" if outcome.state == "converged" and differs else outcome.state,
+        steps=steps,
+        diff=(*earlier.diff, *outcome.diff),
+        differs=differs,
+    )
+
+
+def _stands(line: Done, predicted: bool) -> bool:
+    """Whether an earlier turn's line still holds: it was done, or would have been by the later turn's host."""
+    return line.done or (predicted and ": known after " not in line.action)
+
+
+def _restless(outcome: Outcome, rivals: Sequence[str]) -> Outcome:
+    others = ", ".join(unit for unit in rivals if unit != outcome.unit)
+    fault = StepFailed(
+        f"{outcome.unit}: not quiet after {ROUNDS} turns: it and {others} change what the other has set: "
+        "compare their settings"
+    )
+    why = failed(outcome.unit, fault)
+    return outcome._replace(state=why.state, failure=why.failure)

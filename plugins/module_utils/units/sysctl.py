@@ -1,0 +1,25 @@
+# Copyright (c) 2026 bettercompute
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The unit sysctl."""
+
+from __future__ import annotations
+
+from ..core.host import Host
+from ..core.plan import Unit
+from ..core.unknown import later
+from ..look.sysctl import live, rivals
+from ..plan import sysctl as planner
+
+
+def look(host: Host, settings: planner.Settings | None) -> planner.Now:
+    """Our file, the parameters that the settings name, and who else sets them."""
+    paths = [key.path for key in settings.keys] if settings else []
+    return planner.Now(
+        file=host.file(planner.FILE),
+        live={path: later(live, host, path) for path in paths},
+        rivals=rivals(host, frozenset(paths)) if paths else (),
+    )
+
+
+UNIT = Unit(planner.UNIT, planner.FIELDS, planner.check, look, planner.plan, planner.absent)

@@ -5,7 +5,10 @@
 
 from __future__ import annotations
 
-from hypothesis import settings
+from pathlib import Path
 
+from hypothesis import configuration, settings
+
+configuration.set_hypothesis_home_dir(Path(__file__).resolve().parents[1] / ".build" / "hypothesis")
 settings.register_profile("bcd", deadline=None, derandomize=True, database=None)
 settings.load_profile("bcd")

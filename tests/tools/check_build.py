@@ -32,7 +32,7 @@ def ansible(program: str, *words: str) -> subprocess.CompletedProcess[str]:
     """Run an ansible program that sees the installed collection only, from outside the checkout."""
     values = {name: value for name, value in os.environ.items() if not name.startswith("ANSIBLE_")}
     values["ANSIBLE_COLLECTIONS_PATH"] = str(INSTALLED)
-    values["ANSIBLE_HOME"] = str(results.TOP / ".build" / "ansible")
+    values["ANSIBLE_HOME"] = str(results.TOP / ".build" / "home")
     argv = [str(BIN / program), *words]
     return subprocess.run(argv, cwd=INSTALLED, env=values, capture_output=True, text=True, check=False)
 

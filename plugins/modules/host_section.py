@@ -1,0 +1,171 @@
+#!/usr/bin/python
+# Copyright (c) 2026 bettercompute
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+---
+module: host_section
+short_description: Converge a whole host
+version_added: 0.1.0
+description:
+  - Brings every unit of a host's section to its settings in one process, in a fixed order, each planned against the
+    host as those before it leave it. Where one changes the host, those before it are looked at again, until it is
+    quiet.
+  - What becomes of one unit never holds back another. The task fails once, at the end, by O(fail_on), and its message
+    names every unit that is not converged.
+  - A unit that left the section is cleaned first.
+  - In check mode it is the plan, with the changes and differences that a run would make.
+extends_documentation_fragment:
+  - bettercompute.bcd.section
+author:
+  - bettercompute (@bettercompute)
+"""
+
+EXAMPLES = r"""
+- name: A host of virtual machines
+  bettercompute.bcd.host_section:
+    units:
+      kernel-modules:
+        load: [kvm_intel, vhost_net, tun, br_netfilter]
+        options:
+          kvm_intel: nested=1
+      sysctl:
+        net.bridge.bridge-nf-call-iptables: 0
+      hugepages:
+        pages1g: 64
+        perNuma: true
+      cpu:
+        governor: performance
+        isolate: 4-63,68-127
+    fail_on: terminal
+    label: "{{ inventory_hostname }}"
+
+- name: Only the kernel parameters now, and without touching what runs
+  bettercompute.bcd.host_section:
+    units: "{{ bcd_converge_units }}"
+    only: [sysctl]
+    max_disruption: none
+
+- name: No longer our concern
+  bettercompute.bcd.host_section:
+    units: {}
+"""
+
+RETURN = r"""
+units:
+  description:
+    - Every unit's result in the fixed order, with the keys that the units' own modules return.
+    - RV(ignore:msg), RV(ignore:reason) and RV(ignore:retryable) say why one failed.
+  returned: always
+  type: list
+  elements: dict
+  sample:
+    - unit: sysctl
+      changed: true
+      state: progressing
+      pending:
+        - reason: NotReady
+          message: >-
+            sysctl: this kernel has no net.bridge.bridge-nf-call-iptables (is the module that provides it loaded?)
+      reboot_required: false
+      conditions: []
+      steps:
+        - action: write /etc/sysctl.d/90-bcd.conf
+          disruption: none
+          done: true
+      notes: []
+      diff: []
+unconverged:
+  description: The units that are not converged.
+  returned: always
+  type: list
+  elements: str
+  sample: [sysctl]
+todo:
+  description: The units that have steps left to take.
+  returned: always
+  type: list
+  elements: str
+secrets_needed:
+  description: References of the secrets that a unit waits for. No unit of this version asks for one.
+  returned: always
+  type: list
+  elements: str
+reboot_required:
+  description: Whether a unit waits for a reboot.
+  returned: always
+  type: bool
+section:
+  description: What the units' results add up to.
+  returned: always
+  type: dict
+  contains:
+    state:
+      description:
+        - V(CONVERGED) when every unit is, V(FAILED) when all that is wrong is terminal, else V(PROGRESSING).
+      type: str
+      sample: PROGRESSING
+    message:
+      description: What every unit that is not converged says, each beginning with its name.
+      type: str
+    observed_generation:
+      description: The last O(generation) that ended V(CONVERGED) or V(FAILED).
+      type: int
+    conditions:
+      description:
+        - The units' conditions, each a V(type), V(status), V(reason) and V(message).
+        - While a unit waits for a reboot one of them is V(RebootRequired), its reason the names of those that wait.
+      type: list
+      elements: dict
+ansible_facts:
+  description: The result itself.
+  returned: success
+  type: dict
+  contains:
+    bcd_converge_status:
+      description: All the keys above.
+      type: dict
+ansible_stats:
+  description: For the run's statistics, C(bcd_converge_reboot_required), from host to unit to what it says.
+  returned: success
+  type: dict
+"""
+
+from ansible_collections.bettercompute.bcd.plugins.module_utils.front.section import run_section
+
+
+def main() -> None:
+    run_section(
+        {
+            "units": {"type": "dict"},
+            "wire_units": {
+                "type": "list",
+                "elements": "dict",
+                "options": {
+                    "unit": {"type": "str", "required": True},
+                    "settings": {"type": "raw", "required": True},
+                },
+            },
+            "known": {"type": "list", "elements": "str"},
+            "generation": {"type": "int"},
+            "max_disruption": {"type": "str", "choices": ["none", "service", "gpu"], "default": "gpu"},
+            "signed_spec": {"type": "dict"},
+            "secrets": {"type": "dict", "no_log": True},
+            "node_id": {"type": "str"},
+            "site": {"type": "str"},
+            "only": {"type": "list", "elements": "str"},
+            "fail_on": {
+                "type": "str",
+                "choices": ["terminal", "failed", "progressing", "never"],
+                "default": "failed",
+            },
+            "label": {"type": "str"},
+        }
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -142,6 +142,8 @@ class _Pass:
                 continue
             if step.kind == "later":
                 self._later(step)
+            elif step.kind == "fail":
+                self._fail(step, StepFailed(step.text))
             elif DISRUPTIONS.index(step.disruption) > self.ceiling or step.disruption == "reboot":
                 self._hold_back(step)
             elif self._take(step):

@@ -48,7 +48,7 @@ class Effect(NamedTuple):
 class Step(NamedTuple):
     """One change of the machine. Build it with the functions below; kinds never compare equal."""
 
-    kind: str  # "write", "remove", "set", "run", or "later": known only after something else (check mode)
+    kind: str  # "write", "remove", "set", "run"; "fail": no means for it here; "later": known only after something
     action: str  # its sentence, in the imperative: "load the module tun"
     path: str = ""  # write, remove, set: the file
     text: str = ""  # write: the whole content; set: the value; run: standard input
@@ -157,3 +157,8 @@ def run(
         pays=pays,
         text=stdin,
     )
+
+
+def fail(action: str, message: str, *, lane: str = "") -> Step:
+    """A step that this host has no means for: it fails with the message, retryably, and ends its lane only."""
+    return Step("fail", action, text=message, lane=lane)

@@ -141,11 +141,10 @@ def _options(argv: list[str]) -> tuple[dict[str, str], list[str]]:
 
 def _unshare(uid: int) -> None:
     mine, group = os.getuid(), os.getgid()
-    user = mine != 0 or uid != 0
-    if LIBC.unshare(NEWNS | NEWUTS | (NEWUSER if user else 0)):
-        raise NoNamespace(f"unshare: {os.strerror(ctypes.get_errno())}")
-    if not user:
+    if mine == 0 and uid == 0 and LIBC.unshare(NEWNS | NEWUTS) == 0:
         return
+    if LIBC.unshare(NEWNS | NEWUTS | NEWUSER):  # an ordinary user, or a root that may not mount
+        raise NoNamespace(f"unshare: {os.strerror(ctypes.get_errno())}")
     try:
         _put("/proc/self/setgroups", "deny")
         _put("/proc/self/uid_map", f"{uid} {mine} 1")

@@ -16,6 +16,7 @@ timeout, of `timeout` seconds), or the name of an error (EIO, ENOSPC, EACCES, EI
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import fnmatch
 import json
@@ -31,19 +32,25 @@ from .machine import append, at, put, read
 from .paths import inside
 
 MUTATIONS = "/var/log/sim/mutations.jsonl"
+LIBRARY = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
+MAPPED_PROGRAM = (
+    "import sys; sys.path.insert(0, sys.argv[1]); from tests.sim.standins import main; "
+    "sys.exit(main(sys.argv[3:], sys.argv[2]))"
+)
 
 
 def stand_behind(module: types.ModuleType, root: str) -> None:
-    """Put the simulated machine behind `module.Host`."""
-    played = _played(module, root)
+    """Put the simulated machine behind `module.Host`, and behind the lock where the tree is not this process's root."""
     if root != "/":
-        played = _mapped(module, played, root)
-    played.__name__ = played.__qualname__ = "Host"
-    module.Host = played  # type: ignore[attr-defined]
+        _map_directories(module, root)
+    module.Host = played(module, root)  # type: ignore[attr-defined]
 
 
-def _played(module: Any, root: str) -> Any:
-    class Played(module.Host):  # type: ignore[misc]
+def played(module: Any, root: str) -> Any:
+    """The class Host of `module` (`core.host`) on the simulated machine in `root`, mapped into the tree unless it is "/"."""
+    base = module.Host if root == "/" else _mapped(module, root)
+
+    class Host(base):  # type: ignore[misc]
         """Host whose changes are counted, may fail, and reach the simulated kernel."""
 
         def read(self, path: str) -> Optional[str]:
@@ -57,55 +64,43 @@ def _played(module: Any, root: str) -> Any:
 
         def write(self, path: str, text: str, mode: int) -> None:
             """Replace a file."""
-            strike(root, "write", path, lambda: super(Played, self).write(path, text, mode))
+            strike(root, "write", path, lambda: super(Host, self).write(path, text, mode))
 
         def remove(self, path: str) -> None:
             """Remove a file."""
-            strike(root, "remove", path, lambda: super(Played, self).remove(path))
+            strike(root, "remove", path, lambda: super(Host, self).remove(path))
 
         def set(self, path: str, value: str) -> None:
             """Write a kernel value: the simulated kernel answers."""
             if kernel.plays(path):
                 strike(root, "set", path, lambda: kernel.write(root, path, value))
             else:
-                strike(root, "set", path, lambda: super(Played, self).set(path, value))
+                strike(root, "set", path, lambda: super(Host, self).set(path, value))
 
         def act(self, step: Any) -> None:
             """Run a program."""
-            words = " ".join(step.argv)
-            hang = strike(root, "run", words, lambda: super(Played, self).act(step), can_hang=True)
+            hang = strike(root, "run", " ".join(step.argv), lambda: super(Host, self).act(step), can_hang=True)
             if hang:
                 put(root, standins.HANG, "")
                 super().act(step._replace(timeout=float(str(hang.get("timeout", 1)))))
 
-    return Played
+    return Host
 
 
-def _mapped(module: Any, played: Any, root: str) -> Any:
-    """For want of a namespace: the same Host with each path inside the tree, and stand-ins for programs."""
+def _mapped(module: Any, root: str) -> Any:
+    """For want of a namespace: Host with each path inside the tree, and stand-ins for programs."""
 
-    def open_directory(path: str, create: bool = False) -> int:
-        where = inside(root, path)
-        if create:
-            os.makedirs(where, exist_ok=True)
-        return os.open(where, os.O_RDONLY | os.O_DIRECTORY)
-
-    module.rootfs.open_directory = open_directory
-    real = module.Host
-
-    class Mapped(played):  # type: ignore[misc]
+    class Mapped(module.Host):  # type: ignore[misc]
         """Every path in the tree."""
 
         def read(self, path: str) -> Optional[str]:
-            """A file of the tree."""
+            """A file of the tree; one that is given as it lies on this machine is taken as it is."""
             found: Optional[str] = super().read(path if path.startswith(root + "/") else inside(root, path))
             return found
 
         def file(self, path: str) -> Any:
             """A file of the tree, owned by its root."""
-            directory, name = os.path.split(path)
-            where = os.path.join(inside(root, directory), name)
-            seen = real.file(self, where)
+            seen = super().file(_last_link(root, path))
             return seen and seen._replace(uid=0)
 
         def names(self, path: str) -> tuple[str, ...]:
@@ -119,8 +114,7 @@ def _mapped(module: Any, played: Any, root: str) -> Any:
 
         def link(self, path: str) -> Optional[str]:
             """A link of the tree."""
-            directory, name = os.path.split(path)
-            found: Optional[str] = super().link(os.path.join(inside(root, directory), name))
+            found: Optional[str] = super().link(_last_link(root, path))
             return found
 
         def which(self, program: str) -> Optional[str]:
@@ -130,6 +124,20 @@ def _mapped(module: Any, played: Any, root: str) -> Any:
             place = f"/usr/local/sbin/{os.path.basename(program)}"
             return place if os.path.lexists(at(root, place)) else None
 
+        def write(self, path: str, text: str, mode: int) -> None:
+            """Replace a file of the tree, in one rename."""
+            where = _last_link(root, path)
+            os.makedirs(os.path.dirname(where), exist_ok=True)
+            with open(where + ".bcd-new", "w", encoding="utf-8", errors="surrogateescape") as out:
+                out.write(text)
+            os.chmod(where + ".bcd-new", mode)
+            os.replace(where + ".bcd-new", where)
+
+        def remove(self, path: str) -> None:
+            """Remove a file of the tree."""
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(_last_link(root, path))
+
         def uid(self) -> int:
             """Root, of the simulated machine."""
             return 0
@@ -137,14 +145,27 @@ def _mapped(module: Any, played: Any, root: str) -> Any:
         def _spawn(self, argv: tuple[str, ...], timeout: float, stdin: str) -> Any:
             if self.which(argv[0]) is None:
                 return module.Answer(127, "", f"{argv[0]}: no such program")
-            script = (
-                "import sys; sys.path.insert(0, sys.argv[1]); from tests.sim.standins import main; "
-                "sys.exit(main(sys.argv[3:], sys.argv[2]))"
-            )
-            library = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
-            return super()._spawn((sys.executable, "-ISc", script, library, root, *argv), timeout, stdin)
+            return super()._spawn((sys.executable, "-ISc", MAPPED_PROGRAM, LIBRARY, root, *argv), timeout, stdin)
 
     return Mapped
+
+
+def _map_directories(module: Any, root: str) -> None:
+    """The directories of the lock, and of whatever else the collection opens past Host."""
+
+    def open_directory(path: str, create: bool = False) -> int:
+        where = inside(root, path)
+        if create:
+            os.makedirs(where, exist_ok=True)
+        return os.open(where, os.O_RDONLY | os.O_DIRECTORY)
+
+    module.rootfs.open_directory = open_directory
+
+
+def _last_link(root: str, path: str) -> str:
+    """Where a path lies in the tree, a link at its end not followed."""
+    directory, name = os.path.split(path)
+    return os.path.join(inside(root, directory), name)
 
 
 def strike(root: str, kind: str, what: str, change: Any, can_hang: bool = False) -> Optional[dict[str, object]]:

@@ -13,16 +13,21 @@ import pytest
 
 TOP = Path(__file__).resolve().parents[3]
 ROOM = "ansible_collections.bettercompute.bcd.plugins.module_utils"
-# The one file that imports Ansible, which is there only inside a module's run.
-NEEDS_ANSIBLE = {f"{ROOM}.front.module"}
+# Ansible is there only inside a module's run: of what imports it, and what stands on that.
+NEEDS_ANSIBLE = ("from ansible.module_utils", "from .module import")
 
 
 def module_names() -> list[str]:
-    """The dotted name of each file of module_utils."""
+    """The dotted name of each file of module_utils that the helper and the agent, which run without Ansible, may use."""
     room = TOP / "plugins" / "module_utils"
-    paths = (path.relative_to(room).with_suffix("").parts for path in sorted(room.rglob("*.py")))
-    names = (".".join((ROOM, *(part for part in parts if part != "__init__"))) for parts in paths)
-    return [name for name in names if name not in NEEDS_ANSIBLE]
+    paths = [path for path in sorted(room.rglob("*.py")) if not needs_ansible(path)]
+    parts = (path.relative_to(room).with_suffix("").parts for path in paths)
+    return [".".join((ROOM, *(part for part in own if part != "__init__"))) for own in parts]
+
+
+def needs_ansible(path: Path) -> bool:
+    """True for the front of the modules."""
+    return path.parent.name == "front" and any(words in path.read_text(encoding="utf-8") for words in NEEDS_ANSIBLE)
 
 
 def python(code: str) -> subprocess.CompletedProcess[str]:

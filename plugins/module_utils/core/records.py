@@ -82,7 +82,7 @@ class Records:
     def generation(self) -> int | None:
         """The generation of the last section that ended converged or failed."""
         seen = self._load("applied").get("observed_generation")
-        return seen if type(seen) is int else None
+        return seen if isinstance(seen, int) and not isinstance(seen, bool) else None
 
     def observe(self, generation: int) -> None:
         """Remember the generation of a section that ended."""

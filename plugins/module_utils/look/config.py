@@ -72,7 +72,7 @@ def config(host: Host) -> dict[str, dict[str, Scalar]]:
 def refuse_if_outside(host: Host) -> None:
     """Raise Refused where root's configuration keeps us off this host."""
     units = config(host).get("host", {}).get("units", True)
-    if type(units) is not bool:
+    if not isinstance(units, bool):
         raise Refused(f"{CONFIG}: [host] units is {units!r}: set it to true or false")
     if not units:
         raise Refused(OUTSIDE)

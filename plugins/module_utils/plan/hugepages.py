@@ -93,11 +93,11 @@ def check(given: dict[str, Any]) -> Settings:
 
 
 def _counts(size: Size, value: Any) -> tuple[int, ...]:
-    counts = tuple(value) if type(value) is list else (value,)
+    counts = tuple(value) if isinstance(value, list) else (value,)
     if not counts:
         raise Refused(f"{UNIT}: {size.wire} is an empty list: give a count, or one for each NUMA node")
     for count in counts:
-        if type(count) is not int:
+        if isinstance(count, bool) or not isinstance(count, int):
             raise Refused(f"{UNIT}: {size.wire} has {count!r}, which is no whole number of pages: correct it")
         if count < 0:
             raise Refused(f"{UNIT}: {size.wire} is {count}, and there are no fewer pages than 0: correct it")

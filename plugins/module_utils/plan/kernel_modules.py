@@ -86,13 +86,13 @@ def _names(field: str, names: list[Any]) -> tuple[str, ...]:
 
 
 def _name(field: str, name: Any) -> str:
-    if type(name) is not str or not NAME.fullmatch(name):
+    if not isinstance(name, str) or not NAME.fullmatch(name):
         raise Refused(f"{UNIT}: {field}: {name!r} is no module name (letters, digits, - and _, at most 64): correct it")
     return name.replace("-", "_")
 
 
 def _option_line(module: str, line: Any) -> str:
-    if type(line) is not str or not line.strip() or not line.isprintable() or "\\" in line or "#" in line:
+    if not isinstance(line, str) or not line.strip() or not line.isprintable() or "\\" in line or "#" in line:
         raise Refused(f"{UNIT}: the options of {module} are {line!r}: give one printable line such as nested=1")
     clean = " ".join(line.split())
     forbidden = FORBIDDEN.get(module)

@@ -92,7 +92,7 @@ def check(given: dict[str, Any]) -> Settings:
 
 def _key(name: Any, scalar: Any) -> Key:
     # A leading - would tell sysctl.d to ignore faults of the name behind it.
-    if type(name) is not str or not NAME.fullmatch(name) or name.startswith("-"):
+    if not isinstance(name, str) or not NAME.fullmatch(name) or name.startswith("-"):
         raise Refused(
             f"{UNIT}: {name!r} is no parameter's name (letters, digits, - and _ in parts joined by . or /, "
             "such as vm.swappiness): correct it"
@@ -121,13 +121,17 @@ def parts_of(name: str) -> tuple[str, ...]:
 
 def _text(name: str, scalar: Any) -> str:
     """The value as one line with single blanks. Strings stay strings: "yes" and "010" are never taken for numbers."""
-    if type(scalar) is bool:
+    if isinstance(scalar, bool):
         return "1" if scalar else "0"
-    if type(scalar) is float and scalar.is_integer():
+    if isinstance(scalar, float) and scalar.is_integer():
         scalar = int(scalar)  # 10.0, as some serializers write 10
-    if type(scalar) is int and scalar in NUMBERS:
+    if isinstance(scalar, int) and scalar in NUMBERS:
         return str(scalar)
-    if type(scalar) is str and len(scalar) <= LONGEST and all(sign == "\t" or sign.isprintable() for sign in scalar):
+    if (
+        isinstance(scalar, str)
+        and len(scalar) <= LONGEST
+        and all(sign == "\t" or sign.isprintable() for sign in scalar)
+    ):
         return plain(scalar)
     shown = _short(repr(scalar)) if not isinstance(scalar, int) else "an integer that no kernel can hold"
     raise Refused(

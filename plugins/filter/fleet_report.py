@@ -1,0 +1,80 @@
+# Copyright (c) 2026 bettercompute
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The filter fleet_report."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ansible.errors import AnsibleFilterError
+
+from ..plugin_utils.report import fleet_document
+
+DOCUMENTATION = r"""
+name: fleet_report
+short_description: One document of what every host's plan found
+version_added: 0.1.0
+description:
+  - Puts the results of M(bettercompute.bcd.host_plan) of many hosts into one document, the drift report.
+  - It holds no time, so that two reports of the same fleet are equal.
+options:
+  _input:
+    description: Registered results by host name; an empty mapping for a host that has none.
+    type: dict
+    required: true
+author:
+  - bettercompute (@bettercompute)
+"""
+
+EXAMPLES = r"""
+- name: Show which hosts have drifted
+  ansible.builtin.debug:
+    msg: "{{ (document.hosts | dict2items | selectattr('value.drift') | map(attribute='key')) }}"
+  vars:
+    results: "{{ ansible_play_hosts_all | map('extract', hostvars) | map(attribute='plan', default={}) }}"
+    document: "{{ dict(ansible_play_hosts_all | zip(results)) | bettercompute.bcd.fleet_report }}"
+  run_once: true
+"""
+
+RETURN = r"""
+_value:
+  description: The document.
+  type: dict
+  contains:
+    kind:
+      description: V(FleetReport).
+      type: str
+    version:
+      description: The version of the document's shape, which only grows within a version.
+      type: int
+    summary:
+      description:
+        - Counts of hosts, RV(ignore:hosts) of all, the others by state.
+        - RV(ignore:drifted) counts those with steps to take, RV(ignore:reboot_required) those that wait for a reboot.
+      type: dict
+    hosts:
+      description:
+        - By host name its RV(ignore:state) (V(converged), V(progressing), V(failed), V(unreachable), or V(unknown)
+          where the plan itself failed), its RV(ignore:message), and the units in RV(ignore:drift) and
+          RV(ignore:unconverged).
+        - Also RV(ignore:reboot_required), RV(ignore:observed_generation), the section's RV(ignore:conditions), and in
+          RV(ignore:units) each unit's result, as its module returns it.
+      type: dict
+"""
+
+
+def fleet_report(results: Any) -> dict[str, Any]:
+    """The fleet document of registered results by host name."""
+    if not isinstance(results, Mapping):
+        raise AnsibleFilterError(f"fleet_report takes a mapping of host names to results, not {type(results).__name__}")
+    return fleet_document(results)
+
+
+class FilterModule:
+    """The filter fleet_report."""
+
+    def filters(self) -> dict[str, Callable[..., Any]]:
+        """Its name."""
+        return {"fleet_report": fleet_report}

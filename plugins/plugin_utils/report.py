@@ -1,0 +1,144 @@
+# Copyright (c) 2026 bettercompute
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The fleet document: what every host's plan found, as one value that is written as JSON and shown as a page.
+
+Its shape, which only grows within a version:
+
+* ``kind`` "FleetReport", ``version`` 1,
+* ``summary``: counts of hosts by state (``hosts`` is their sum), ``drifted`` (hosts with steps to take),
+  ``reboot_required``,
+* ``hosts``: by name, each
+
+  * ``state``: ``converged``, ``progressing``, ``failed``, ``unreachable``, or ``unknown`` where the plan itself failed,
+  * ``message``: the section's message, or why there is no plan,
+  * ``drift``: names of the units that have steps to take, ``unconverged``: names of all that are not converged,
+  * ``reboot_required``, ``observed_generation``, ``conditions`` (of the section),
+  * ``units``: in the order of their turn, each with the keys that the unit's module returns: ``unit``, ``state``,
+    ``changed``, ``reboot_required``, the lists ``steps``, ``pending``, ``conditions``, ``notes`` and ``diff``, and
+    where it failed ``reason``, ``retryable`` and ``msg``.
+
+It holds no time, so that two reports of the same fleet are the same bytes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from ..module_utils.plan import section
+
+KIND = "FleetReport"
+VERSION = 1
+STATES = ("converged", "progressing", "failed", "unreachable", "unknown")
+
+
+def fleet_document(results: Mapping[str, Any]) -> dict[str, Any]:
+    """The fleet document of registered `host_plan` results by host name; hosts are sorted by name."""
+    hosts = {str(name): _host(_mapping(results[name])) for name in sorted(results, key=str)}
+    states = [host["state"] for host in hosts.values()]
+    summary: dict[str, int] = {state: states.count(state) for state in STATES}
+    summary["hosts"] = len(hosts)
+    summary["drifted"] = sum(1 for host in hosts.values() if host["drift"])
+    summary["reboot_required"] = sum(1 for host in hosts.values() if host["reboot_required"])
+    return {"kind": KIND, "version": VERSION, "summary": summary, "hosts": hosts}
+
+
+def verdict(result: Any, fail_on: str) -> str:
+    """Why the host's plan fails the playbook, or "" when it does not.
+
+    A host without a plan fails whatever `fail_on` says; drift alone never fails. `terminal`: a unit is failed for good,
+    `failed`: or could not be planned, `progressing`: or waits for something, `never`: nothing fails.
+    """
+    if fail_on not in section.FAIL_ON:
+        raise ValueError(f"fail_on: {fail_on!r} is not known: take {', '.join(section.FAIL_ON)}")
+    host = _host(_mapping(result))
+    if host["state"] in ("unreachable", "unknown"):
+        return str(host["message"])
+    units = host["units"]
+    if not units and host["state"] != "converged":  # the section itself is at fault, such as a unit named twice
+        units = [{"unit": "host", "state": host["state"], "reason": "", "pending": [], "steps": [], "msg": ""}]
+    wrong = [unit for unit in units if section.fails([unit], fail_on)]
+    return section.message_of(wrong) if host["units"] else str(host["message"] if wrong else "")
+
+
+def _host(result: Mapping[str, Any]) -> dict[str, Any]:
+    told = _mapping(result.get("section"))
+    units = [_unit(unit) for unit in _mappings(result.get("units"))]
+    if result.get("unreachable"):
+        state = "unreachable"
+    elif told.get("state"):
+        state = str(told["state"]).lower()
+    else:
+        state = "unknown"
+    return {
+        "state": state if state in STATES else "unknown",
+        "message": _text(told.get("message")) or _no_plan(state, result),
+        "drift": [unit["unit"] for unit in units if section.steps_left(unit)],
+        "unconverged": [unit["unit"] for unit in units if unit["state"] != "converged"],
+        "reboot_required": bool(result.get("reboot_required")),
+        "observed_generation": told.get("observed_generation"),
+        "conditions": [
+            _texts(each, "type", "status", "reason", "message") for each in _mappings(section, "conditions")
+        ],
+        "units": units,
+    }
+
+
+def _no_plan(state: str, result: Mapping[str, Any]) -> str:
+    """Why a host has no plan; "" for one that has."""
+    if state == "unreachable":
+        return _text(result.get("msg")) or "the host could not be reached"
+    if state == "unknown":
+        return _text(result.get("msg")) or "the host was not planned: see the output of the playbook"
+    return ""
+
+
+def _unit(given: Mapping[str, Any]) -> dict[str, Any]:
+    failure = (
+        {"retryable": bool(given.get("retryable")), **_texts(given, "reason", "msg")} if given.get("reason") else {}
+    )
+    return {
+        **_texts(given, "unit", "state"),
+        "changed": bool(given.get("changed")),
+        "reboot_required": bool(given.get("reboot_required")),
+        "steps": [
+            {**_texts(step, "action", "disruption"), "done": bool(step.get("done"))}
+            for step in _mappings(given, "steps")
+        ],
+        "pending": [_texts(wait, "reason", "message") for wait in _mappings(given, "pending")],
+        "conditions": _conditions(given),
+        "notes": [_text(note) for note in _list(given.get("notes"))],
+        "diff": [_texts(each, "before_header", "after_header", "before", "after") for each in _mappings(given, "diff")],
+        **failure,
+    }
+
+
+def _conditions(given: Mapping[str, Any]) -> list[dict[str, str]]:
+    return [_texts(each, "type", "status", "reason", "message") for each in _mappings(given, "conditions")]
+
+
+# What a host returned is data from elsewhere: what has another shape than the modules return is left out.
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _list(value: Any) -> list[Any]:
+    return list(value) if isinstance(value, Iterable) and not isinstance(value, (str, bytes, Mapping)) else []
+
+
+def _mappings(value: Any, key: str = "") -> list[Mapping[str, Any]]:
+    found = _mapping(value).get(key) if key else value
+    return [each for each in _list(found) if isinstance(each, Mapping)]
+
+
+def _texts(given: Mapping[str, Any], *names: str) -> dict[str, str]:
+    return {name: _text(given.get(name)) for name in names}
+
+
+def _text(value: Any) -> str:
+    """As text that can be written as UTF-8: a byte that was none shows as a replacement character."""
+    return "" if value is None else re.sub("[\ud800-\udfff]", "\ufffd", str(value))

@@ -1,0 +1,131 @@
+# Copyright (c) 2026 bettercompute
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The fleet document and what makes a plan fail the run."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from ansible_collections.bettercompute.bcd.plugins.plugin_utils import report
+
+from .plans import REBOOT, WRITE, plan, refused, unit, waits
+
+DRIFTED = plan("PROGRESSING", unit("kernel-modules"), unit("sysctl", "progressing", steps=[WRITE]))
+WAITING = plan(
+    "PROGRESSING",
+    unit("cpu", "progressing", pending=waits("RebootRequired", REBOOT), reboot_required=True),
+    reboot_required=True,
+)
+REFUSED = plan("FAILED", refused("sysctl", "kernel.core_pattern is refused"), message="kernel.core_pattern is refused")
+UNPLANNED = plan(
+    "PROGRESSING", unit("cpu", "progressing", reason="StepFailed", retryable=True, msg="cannot read /sys/x: I/O error")
+)
+UNREACHABLE = {"unreachable": True, "msg": "no route to host"}
+CRASHED = {"failed": True, "msg": "'bcd_converge_units' is undefined"}
+TWICE = plan("FAILED", message="the unit cpu is named twice")
+
+
+def test_the_document_holds_every_host_and_counts_them() -> None:
+    document = report.fleet_document(
+        {"c": WAITING, "b": DRIFTED, "a": plan("CONVERGED"), "d": REFUSED, "e": UNREACHABLE, "f": CRASHED, "g": {}}
+    )
+    assert (document["kind"], document["version"]) == ("FleetReport", 1)
+    assert list(document["hosts"]) == list("abcdefg")
+    assert document["summary"] == {
+        "hosts": 7,
+        "converged": 1,
+        "progressing": 2,
+        "failed": 1,
+        "unreachable": 1,
+        "unknown": 2,
+        "drifted": 1,
+        "reboot_required": 1,
+    }
+
+
+def test_drift_is_steps_to_take_and_unconverged_is_more() -> None:
+    hosts = report.fleet_document({"drifted": DRIFTED, "waiting": WAITING})["hosts"]
+    assert (hosts["drifted"]["drift"], hosts["drifted"]["unconverged"]) == (["sysctl"], ["sysctl"])
+    assert (hosts["waiting"]["drift"], hosts["waiting"]["unconverged"]) == ([], ["cpu"])
+
+
+def test_hosts_without_a_plan_say_why() -> None:
+    hosts = report.fleet_document({"e": UNREACHABLE, "f": CRASHED, "g": {}})["hosts"]
+    assert (hosts["e"]["state"], hosts["e"]["message"]) == ("unreachable", "no route to host")
+    assert (hosts["f"]["state"], hosts["f"]["message"]) == ("unknown", "'bcd_converge_units' is undefined")
+    assert hosts["g"]["state"] == "unknown"
+    assert hosts["g"]["message"]
+
+
+def test_units_keep_their_order_and_a_failure_its_reason() -> None:
+    host = report.fleet_document({"d": plan("FAILED", unit("iommu"), refused("sysctl", "no"))})["hosts"]["d"]
+    assert [each["unit"] for each in host["units"]] == ["iommu", "sysctl"]
+    assert "reason" not in host["units"][0]
+    assert {key: host["units"][1][key] for key in ("reason", "retryable", "msg")} == {
+        "reason": "Refused",
+        "retryable": False,
+        "msg": "no",
+    }
+
+
+def test_the_order_of_the_hosts_given_makes_no_difference() -> None:
+    one = report.fleet_document({"a": DRIFTED, "b": WAITING})
+    other = report.fleet_document({"b": WAITING, "a": DRIFTED})
+    assert json.dumps(one) == json.dumps(other)
+
+
+@pytest.mark.parametrize(
+    "garbage",
+    [
+        "text",
+        {"units": "text", "section": "text"},
+        {"units": [1, None, {"unit": 5, "steps": {"a": 1}, "pending": "x", "diff": [None]}], "section": {"state": "?"}},
+        {"units": {"cpu": {}}, "section": {"conditions": 3}},
+    ],
+)
+def test_what_no_module_of_ours_returns_breaks_nothing(garbage: Any) -> None:
+    document = report.fleet_document({"odd": garbage})
+    assert document["hosts"]["odd"]["state"] == "unknown"
+    json.dumps(document)
+
+
+def test_a_byte_that_is_no_text_can_be_written() -> None:
+    told = plan("PROGRESSING", unit("sysctl", "progressing", notes=["caf\udce9"]))
+    document = report.fleet_document({"a": told})
+    assert document["hosts"]["a"]["units"][0]["notes"] == ["caf\ufffd"]
+
+
+@pytest.mark.parametrize(
+    ("result", "failing"),
+    [
+        (plan("CONVERGED", unit("cpu")), set()),
+        (plan("CONVERGED"), set()),
+        (DRIFTED, set()),
+        (WAITING, {"progressing"}),
+        (UNPLANNED, {"failed", "progressing"}),
+        (REFUSED, {"terminal", "failed", "progressing"}),
+        (TWICE, {"terminal", "failed", "progressing"}),
+        (UNREACHABLE, {"terminal", "failed", "progressing", "never"}),
+        (CRASHED, {"terminal", "failed", "progressing", "never"}),
+        ({}, {"terminal", "failed", "progressing", "never"}),
+    ],
+)
+def test_what_fails_a_plan(result: Any, failing: set[str]) -> None:
+    every = ("terminal", "failed", "progressing", "never")
+    assert {fail_on for fail_on in every if report.verdict(result, fail_on)} == failing
+
+
+def test_the_verdict_names_every_failure() -> None:
+    told = plan("PROGRESSING", refused("sysctl", "kernel.core_pattern is refused"), WAITING["units"][0])
+    assert report.verdict(told, "failed") == "sysctl: kernel.core_pattern is refused"
+    assert report.verdict(told, "progressing") == f"sysctl: kernel.core_pattern is refused; {REBOOT}"
+    assert report.verdict(TWICE, "terminal") == "the unit cpu is named twice"
+
+
+def test_an_unknown_fail_on_is_an_error() -> None:
+    with pytest.raises(ValueError, match="'always' is not known: take terminal, failed, progressing, never"):
+        report.verdict(DRIFTED, "always")

@@ -1,0 +1,171 @@
+# Copyright (c) 2026 bettercompute
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The fleet page: whatever a host says stays text, and everything that the document holds is there to read."""
+
+from __future__ import annotations
+
+from html.parser import HTMLParser
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ansible_collections.bettercompute.bcd.plugins.plugin_utils import markup, report, report_page
+
+from .plans import REBOOT, WRITE, plan, refused, unit, waits
+
+VOID = {"meta", "br"}
+HOSTILE = "\"><script>alert(1)</script><img src=x onerror='alert(2)'>&<!--"
+
+
+class Page(HTMLParser):
+    """Reads a page, and fails where its elements do not nest."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.texts: list[str] = []
+        self.comments: list[str] = []
+        self.feed(page)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if self.open and self.open[-1] != "style":
+            self.texts.append(data)
+
+    def handle_comment(self, data: str) -> None:
+        self.comments.append(data)
+
+    @property
+    def text(self) -> str:
+        """All that can be read, as it would be."""
+        return "".join(self.texts)
+
+    def all(self, tag: str, key: str) -> list[str]:
+        return [attributes[key] or "" for name, attributes in self.tags if name == tag and key in attributes]
+
+
+def page_of(**results: Any) -> Page:
+    return Page(report_page.render_page(report.fleet_document(results)))
+
+
+def everything(text: str) -> dict[str, Any]:
+    """A host's result with the text wherever a text can be."""
+    told = unit(
+        text,
+        "progressing",
+        steps=[{"action": text, "disruption": text, "done": False}],
+        pending=waits(text, text),
+        conditions=[{"type": text, "status": "true", "reason": text, "message": text}],
+        notes=[text],
+        diff=[{"before_header": text, "after_header": text + "2", "before": f"{text}\na\n", "after": f"b\n{text}\n"}],
+        reason=text,
+        msg=text,
+    )
+    result = plan("PROGRESSING", told, message=text)
+    result["section"]["conditions"] = told["conditions"]
+    return result
+
+
+def test_no_text_becomes_a_tag() -> None:
+    quiet = page_of(host=everything("plain"))
+    page = Page(report_page.render_page(report.fleet_document({HOSTILE: everything(HOSTILE)}), at=HOSTILE))
+    assert [tag for tag, _ in page.tags if tag in ("script", "img")] == []
+    assert page.comments == []
+    assert {key for _, attributes in page.tags for key in attributes if key.startswith("on")} == set()
+    assert len(page.tags) == len(quiet.tags)
+    assert page.text.count(HOSTILE) >= 10
+
+
+@given(st.text(max_size=40))
+def test_any_text_keeps_the_page_whole(text: str) -> None:
+    page = Page(report_page.render_page(report.fleet_document({text: everything(text)})))
+    assert "script" not in {tag for tag, _ in page.tags}
+
+
+def test_the_page_asks_for_nothing_outside_itself() -> None:
+    page = page_of(host=everything(HOSTILE))
+    assert page.all("link", "href") == page.all("img", "src") == page.all("script", "src") == []
+    assert "default-src 'none'" in page.all("meta", "content")[0]
+    assert all(href.startswith("#") for href in page.all("a", "href"))
+
+
+def test_every_link_leads_somewhere() -> None:
+    page = page_of(one=everything("x"), two=plan("CONVERGED", unit("cpu")), three={"unreachable": True, "msg": "gone"})
+    ids = {attributes["id"] for _, attributes in page.tags if "id" in attributes}
+    links = set(page.all("a", "href"))
+    assert {"#host-0", "#host-1", "#host-2", "#hosts"} == links
+    assert links <= {f"#{name}" for name in ids}
+
+
+def test_hosts_stand_against_units() -> None:
+    page = page_of(
+        one=plan("PROGRESSING", unit("sysctl", "progressing", steps=[WRITE, WRITE]), unit("cpu")),
+        two=plan("PROGRESSING", unit("cpu", "progressing", pending=waits("RebootRequired", REBOOT))),
+        three=plan("FAILED", refused("sysctl", "never")),
+        four={"unreachable": True, "msg": "no route to host"},
+    )
+    for text in ("2 steps", "RebootRequired", "Refused", "no route to host", "unreachable", WRITE["action"], REBOOT):
+        assert str(text) in page.text
+
+
+def test_one_reason_of_many_hosts_is_one_line() -> None:
+    told = plan("PROGRESSING", unit("cpu", "progressing", pending=waits("RebootRequired", REBOOT)))
+    page = page_of(one=told, two=told)
+    before = page.text.index("Waiting for a reboot")
+    section = page.text[before : page.text.index("Host by host")]
+    assert section.count(REBOOT) == 1
+    assert "one, two" in section
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "wanted"),
+    [
+        ("60\n", "10\n", ("have", "60", "want", "10")),
+        ("10\n", "", ("have", "10", "want", "nothing")),
+        ("a\nb\n", "a\nc\n", ("-b", "+c")),
+        ("", "a\n", ("+a",)),
+    ],
+)
+def test_drift_shows_have_and_want(before: str, after: str, wanted: tuple[str, ...]) -> None:
+    entry = {"before_header": "/etc/x", "after_header": "/etc/x", "before": before, "after": after}
+    page = page_of(one=plan("PROGRESSING", unit("sysctl", "progressing", steps=[WRITE], diff=[entry])))
+    assert "/etc/x" in page.texts
+    shown = [text.rstrip("\n") for text in page.texts]
+    assert [text for text in shown if text in wanted] == list(wanted)
+
+
+def test_a_file_and_its_mode_are_told_apart() -> None:
+    entry = {
+        "before_header": "/etc/x (mode 0666)",
+        "after_header": "/etc/x (mode 0644)",
+        "before": "a\n",
+        "after": "a\n",
+    }
+    page = page_of(one=plan("PROGRESSING", unit("sysctl", "progressing", steps=[WRITE], diff=[entry])))
+    assert "/etc/x (mode 0666) → /etc/x (mode 0644)" in page.texts
+    assert "want" not in page.texts
+
+
+def test_what_turns_text_around_is_shown() -> None:
+    assert markup.text("a\u202eb\x1b") == "a\\u202eb\\u001b"
+
+
+def test_only_html_goes_unescaped() -> None:
+    bold = markup.element("b", "1 < 2")
+    assert bold == "<b>1 &lt; 2</b>"
+    assert markup.element("p", bold) == "<p><b>1 &lt; 2</b></p>"
+    assert markup.element("p", bold + "") == "<p>&lt;b&gt;1 &amp;lt; 2&lt;/b&gt;</p>"
+    assert markup.element("a", "x", class_='"', aria_label="y") == '<a class="&quot;" aria-label="y">x</a>'

@@ -40,7 +40,8 @@ def parse_config(text: str) -> dict[str, dict[str, Scalar]]:
         key = table.group(1) if table else pair.group(1) if pair else ""
         if not (table or pair) or (rest and not rest.startswith("#")) or key in (tables if table else here):
             raise Refused(
-                f"{CONFIG} line {number}: {raw.strip()!r} is no table, no single key = value, or is given twice: correct it"
+                f"{CONFIG} line {number}: {raw.strip()!r} is no table, no single key = value, or is given twice: "
+                "correct it"
             )
         if table:
             here = tables.setdefault(key, {})

@@ -1,0 +1,32 @@
+# Copyright (c) 2026 bettercompute
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The unit cpu."""
+
+from __future__ import annotations
+
+from ..core.host import Host
+from ..core.plan import Unit
+from ..look.boot import boot
+from ..look.cpu import cpus, policies, rivals, shown
+from ..plan import cpu as planner
+from ..plan.bootargs import record_path
+
+
+def look(host: Host, settings: planner.Settings | None) -> planner.Now:
+    """Governors where one is managed; the boot loader where CPUs are isolated, or were by us."""
+    governor = settings.governor if settings else ""
+    isolate = settings.isolate if settings else ""
+    concerned = bool(isolate) or host.exists(record_path(planner.UNIT))
+    return planner.Now(
+        policies=policies(host, governor) if governor else (),
+        present=cpus(host, "present") if isolate else (),
+        online=cpus(host, "online") if isolate else (),
+        isolated=shown(host, "isolated") or "",
+        nohz_full=shown(host, "nohz_full"),
+        rivals=rivals(host) if governor else (),
+        boot=boot(host, planner.UNIT) if concerned else None,
+    )
+
+
+UNIT = Unit(planner.UNIT, planner.FIELDS, planner.check, look, planner.plan, planner.absent)

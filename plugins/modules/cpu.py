@@ -11,7 +11,8 @@ module: cpu
 short_description: Set the CPU frequency governor, and isolate CPUs for pinned workloads
 version_added: 0.1.0
 description:
-  - Sets the frequency governor of every CPU that has one, at once. A virtual machine without cpufreq has nothing to set.
+  - Sets the frequency governor of every CPU that has one, at once. A virtual machine without cpufreq has nothing to
+    set.
   - Isolates CPUs from the scheduler, the tick and RCU callbacks with the kernel arguments C(isolcpus), C(nohz_full) and
     C(rcu_nocbs), on the boot loader that the machine really boots by. They take effect at the next boot, which is
     reported as waiting for a reboot until the kernel shows exactly these CPUs as isolated.

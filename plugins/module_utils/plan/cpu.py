@@ -112,8 +112,8 @@ def _isolated(settings: Settings, now: Now) -> str:
     missing = sorted(set(cpus) - set(now.present))
     if missing:
         raise Refused(
-            f"{UNIT}: isolate names {cpulist.render(missing)}, and this host has the CPUs {cpulist.render(now.present)}: "
-            "take out what it lacks"
+            f"{UNIT}: isolate names {cpulist.render(missing)}, "
+            f"and this host has the CPUs {cpulist.render(now.present)}: take out what it lacks"
         )
     if set(now.online) <= set(cpus):
         raise Refused(f"{UNIT}: isolate {settings.isolate} leaves no CPU for the host: keep some of them out")

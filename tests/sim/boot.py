@@ -12,8 +12,7 @@ import time
 import uuid
 
 from . import initramfs, kernel, loaders, modules, systemd
-from .machine import (Machine, as_cpulist, at, cpulist, drop, load, names, need, put, read,
-                      there)
+from .machine import Machine, as_cpulist, at, cpulist, drop, load, names, need, put, read, there
 
 DOWN = "/var/lib/sim/down"
 NEVER = 1e12
@@ -68,9 +67,13 @@ def start(root: str, cmdline: str) -> None:
 
 def mounts(machine: Machine) -> str:
     """/proc/mounts of a machine that has just booted."""
-    lines = ["/dev/vda1 / ext4 rw,relatime 0 0", "proc /proc proc rw,nosuid,nodev,noexec,relatime 0 0",
-             "sysfs /sys sysfs rw,nosuid,nodev,noexec,relatime 0 0", "tmpfs /run tmpfs rw,nosuid,nodev 0 0",
-             "cgroup2 /sys/fs/cgroup cgroup2 rw,nosuid,nodev,noexec,relatime 0 0"]
+    lines = [
+        "/dev/vda1 / ext4 rw,relatime 0 0",
+        "proc /proc proc rw,nosuid,nodev,noexec,relatime 0 0",
+        "sysfs /sys sysfs rw,nosuid,nodev,noexec,relatime 0 0",
+        "tmpfs /run tmpfs rw,nosuid,nodev 0 0",
+        "cgroup2 /sys/fs/cgroup cgroup2 rw,nosuid,nodev,noexec,relatime 0 0",
+    ]
     if machine.systemd:
         lines.append("hugetlbfs /dev/hugepages hugetlbfs rw,nosuid,nodev,relatime,pagesize=2M 0 0")
     if machine.efi:
@@ -123,8 +126,18 @@ def _cpus(root: str, machine: Machine, cmdline: str) -> None:
         except ValueError:
             continue
     present = set(machine.cpus)
-    put(root, "/sys/devices/system/cpu/isolated", as_cpulist(tuple(cpu for cpu in isolated if cpu in present)) + "\n", 0o444)
-    put(root, "/sys/devices/system/cpu/nohz_full", (as_cpulist(tuple(cpu for cpu in full if cpu in present)) or "(null)") + "\n", 0o444)
+    put(
+        root,
+        "/sys/devices/system/cpu/isolated",
+        as_cpulist(tuple(cpu for cpu in isolated if cpu in present)) + "\n",
+        0o444,
+    )
+    put(
+        root,
+        "/sys/devices/system/cpu/nohz_full",
+        (as_cpulist(tuple(cpu for cpu in full if cpu in present)) or "(null)") + "\n",
+        0o444,
+    )
 
 
 def _iommu(root: str, machine: Machine, cmdline: str) -> None:
@@ -143,7 +156,12 @@ def _iommu(root: str, machine: Machine, cmdline: str) -> None:
         os.makedirs(at(root, f"/sys/class/iommu/{name}"))
         for group in range(3):
             os.makedirs(at(root, f"/sys/kernel/iommu_groups/{group}/devices/0000:00:0{group}.0"))
-            put(root, f"/sys/kernel/iommu_groups/{group}/type", "identity\n" if ("iommu", "pt") in words else "DMA-FQ\n", 0o444)
+            put(
+                root,
+                f"/sys/kernel/iommu_groups/{group}/type",
+                "identity\n" if ("iommu", "pt") in words else "DMA-FQ\n",
+                0o444,
+            )
 
 
 SIZES = {"1G": "1048576kB", "1024M": "1048576kB", "2M": "2048kB", "2048K": "2048kB"}
@@ -164,9 +182,17 @@ def _pages(root: str, machine: Machine, cmdline: str) -> None:
         elif name == "default_hugepagesz":
             size = SIZES.get(value.upper(), size)
         elif name == "transparent_hugepage" and machine.thp:
-            put(root, "/sys/kernel/mm/transparent_hugepage/enabled", kernel.choice(("always", "madvise", "never"), value))
+            put(
+                root,
+                "/sys/kernel/mm/transparent_hugepage/enabled",
+                kernel.choice(("always", "madvise", "never"), value),
+            )
     if machine.thp and not any(name == "transparent_hugepage" for name, _ in _words(cmdline)):
-        put(root, "/sys/kernel/mm/transparent_hugepage/enabled", kernel.choice(("always", "madvise", "never"), "madvise"))
+        put(
+            root,
+            "/sys/kernel/mm/transparent_hugepage/enabled",
+            kernel.choice(("always", "madvise", "never"), "madvise"),
+        )
 
 
 def _reserve(root: str, machine: Machine, size: str, value: str) -> None:
@@ -175,9 +201,9 @@ def _reserve(root: str, machine: Machine, size: str, value: str) -> None:
     given = dict.fromkeys(nodes, 0)
     if ":" in value:
         for part in value.split(","):
-            node, _, pages = part.partition(":")
-            if int(node) in given:
-                given[int(node)] = min(int(pages), room[int(node)])
+            number, _, wanted = part.partition(":")
+            if int(number) in given:
+                given[int(number)] = min(int(wanted), room[int(number)])
     else:
         missing = int(value)
         while missing > 0 and any(given[node] < room[node] for node in nodes):
@@ -229,7 +255,12 @@ def _early_modules(root: str, machine: Machine) -> None:
 
 def _modules_load(root: str) -> None:
     files: dict[str, str] = {}
-    for folder in ("/etc/modules-load.d", "/run/modules-load.d", "/usr/local/lib/modules-load.d", "/usr/lib/modules-load.d"):
+    for folder in (
+        "/etc/modules-load.d",
+        "/run/modules-load.d",
+        "/usr/local/lib/modules-load.d",
+        "/usr/lib/modules-load.d",
+    ):
         for name in names(root, folder):
             if name.endswith(".conf"):
                 files.setdefault(name, f"{folder}/{name}")
@@ -246,15 +277,15 @@ def _modules_load(root: str) -> None:
 
 
 def apply_sysctls(root: str) -> None:
-    """systemd-sysctl: sysctl.d by file name, an earlier directory hiding a later one; then /etc/sysctl.conf where Debian links it."""
+    """systemd-sysctl: the files of sysctl.d by name, one in an earlier directory hiding its namesake in a later one."""
     files: dict[str, str] = {}
     for folder in ("/etc/sysctl.d", "/run/sysctl.d", "/usr/local/lib/sysctl.d", "/usr/lib/sysctl.d"):
         for name in names(root, folder):
             if name.endswith(".conf"):
                 files.setdefault(name, f"{folder}/{name}")
     for name in sorted(files):
-        for line in (read(root, files[name]) or "").splitlines():
-            line = line.strip().lstrip("-")
+        for raw in (read(root, files[name]) or "").splitlines():
+            line = raw.strip().lstrip("-")
             if "=" in line and not line.startswith(("#", ";")):
                 key, _, value = line.partition("=")
                 try:

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 bettercompute
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Runs ansible-playbook against simulated hosts, with the collection of this checkout and nothing of the caller's own."""
+"""Runs ansible-playbook against simulated hosts, with this checkout's collection and nothing of the caller's own."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import json
 import os
 import subprocess
 import sys
-from typing import Any, NamedTuple, Optional
+from typing import Any, NamedTuple
 
 HERE = os.path.dirname(os.path.realpath(__file__))
 CHECKOUT = os.path.dirname(os.path.dirname(HERE))
@@ -24,7 +24,7 @@ class Played(NamedTuple):
     err: str
 
     def events(self) -> dict[str, Any]:
-        """Of a run with `as_json`: {"tasks": [{host, task, action, status, result}], "stats": {host: counts}, "custom"}."""
+        """What `as_json` prints: "tasks" (host, task, action, status, result), "stats" by host, "custom"."""
         found: dict[str, Any] = json.loads(self.out[self.out.index("{") :])
         return found
 
@@ -59,13 +59,36 @@ def collections(scratch: str) -> str:
     return place
 
 
-def playbook(scratch: str, inventory: str, what: str, *arguments: str, python: str = sys.executable, as_json: bool = False,
-             timeout: float = 600, variables: Optional[dict[str, str]] = None) -> Played:
-    """Run a playbook, a path or bettercompute.bcd.<name>, with the ansible of `python`."""
+def playbook(
+    scratch: str,
+    inventory: str,
+    what: str,
+    *arguments: str,
+    python: str = sys.executable,
+    as_json: bool = False,
+    timeout: float = 600,
+    variables: dict[str, str] | None = None,
+    within: tuple[str, ...] = (),
+) -> Played:
+    """Run a playbook, a path or bettercompute.bcd.<name>, with the ansible of `python`.
+
+    `within` are words put before the command, such as a program that takes namespaces away.
+    """
     more: dict[str, str] = {}
     if as_json:  # ansible-core has no JSON callback of its own: this one stands beside the connection plugin
-        more = {"ANSIBLE_STDOUT_CALLBACK": "sim_json", "ANSIBLE_CALLBACK_PLUGINS": os.path.join(HERE, "callback_plugins")}
-    command = [python, "-m", "ansible", "playbook", "-i", inventory, what, *arguments]
-    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=timeout, cwd=scratch,
-                          env=environment(scratch, **{**more, **(variables or {})}), stdin=subprocess.DEVNULL)
+        more = {
+            "ANSIBLE_STDOUT_CALLBACK": "sim_json",
+            "ANSIBLE_CALLBACK_PLUGINS": os.path.join(HERE, "callback_plugins"),
+        }
+    command = [*within, python, "-m", "ansible", "playbook", "-i", inventory, what, *arguments]
+    done = subprocess.run(
+        command,
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+        cwd=scratch,
+        env=environment(scratch, **{**more, **(variables or {})}),
+        stdin=subprocess.DEVNULL,
+    )
     return Played(done.returncode, done.stdout, done.stderr)

@@ -159,8 +159,12 @@ def _put(path: str, text: str) -> None:
 
 
 def _mount(source: str, target: str, kind: str = "", flags: int = 0, data: str = "") -> None:
-    if LIBC.mount(source.encode(), target.encode(), kind.encode() or None, ctypes.c_ulong(flags), data.encode() or None):
-        raise (NoNamespace if flags & PRIVATE else CannotEnter)(f"mount {source} on {target}: {os.strerror(ctypes.get_errno())}")
+    if LIBC.mount(
+        source.encode(), target.encode(), kind.encode() or None, ctypes.c_ulong(flags), data.encode() or None
+    ):
+        raise (NoNamespace if flags & PRIVATE else CannotEnter)(
+            f"mount {source} on {target}: {os.strerror(ctypes.get_errno())}"
+        )
 
 
 def _bind(source: str, target: str, writable: bool = False) -> None:

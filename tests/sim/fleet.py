@@ -13,7 +13,7 @@ import argparse
 import json
 import os
 import sys
-from typing import Any, NamedTuple, Optional
+from typing import Any, NamedTuple
 
 from .machine import Machine
 from .tree import PROFILES, build, copy
@@ -24,27 +24,33 @@ class Hosts(NamedTuple):
 
     name: str
     machine: Machine
-    count: int = 1
+    number: int = 1
 
 
-def make(out: str, kinds: list[Hosts], python: str = sys.executable, hostvars: Optional[dict[str, dict[str, Any]]] = None) -> str:
+def make(
+    out: str, kinds: list[Hosts], python: str = sys.executable, hostvars: dict[str, dict[str, Any]] | None = None
+) -> str:
     """Build the hosts and write the inventory; returns its path. `hostvars` are further variables by host."""
     trees = os.path.join(os.path.abspath(out), "trees")
     os.makedirs(trees)
     groups: dict[str, Any] = {}
     for kind in kinds:
-        width = max(2, len(str(kind.count)))
-        members = [f"{kind.name}-{number:0{width}d}" for number in range(1, kind.count + 1)]
+        width = max(2, len(str(kind.number)))
+        members = [f"{kind.name}-{one:0{width}d}" for one in range(1, kind.number + 1)]
         for member in members:
             target = os.path.join(trees, member)
             if member == members[0]:
                 build(target, kind.machine, member)
             else:
                 copy(os.path.join(trees, members[0]), target, member)
-        groups[kind.name.replace("-", "_")] = {"hosts": {member: dict((hostvars or {}).get(member, {})) for member in members}}
+        groups[kind.name.replace("-", "_")] = {
+            "hosts": {member: dict((hostvars or {}).get(member, {})) for member in members}
+        }
         for member in members:
             groups[kind.name.replace("-", "_")]["hosts"][member]["sim_tree"] = os.path.join(trees, member)
-    inventory = {"all": {"children": groups, "vars": {"ansible_connection": "sim", "ansible_python_interpreter": python}}}
+    inventory = {
+        "all": {"children": groups, "vars": {"ansible_connection": "sim", "ansible_python_interpreter": python}}
+    }
     path = os.path.join(os.path.abspath(out), "inventory.yml")
     with open(path, "w", encoding="utf-8") as target_file:
         json.dump(inventory, target_file, indent=2)  # JSON is YAML

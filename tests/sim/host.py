@@ -9,7 +9,7 @@ import json
 import os
 import subprocess
 import sys
-from typing import Any, Optional
+from typing import Any
 
 from . import boot, kernel, modules, played, standins
 from . import machine as files
@@ -32,10 +32,21 @@ class SimulatedHost:
 
     def run(self, *argv: str, uid: int = 0, stdin: str = "", timeout: float = 120) -> subprocess.CompletedProcess[str]:
         """Run a program inside; its exit status, standard output and error."""
-        entry = [sys.executable, "-IS", os.path.join(HERE, "enter.py"), self.tree, "--python", self.python, "--uid", str(uid)]
-        return subprocess.run([*entry, "--", *argv], check=False, input=stdin, capture_output=True, text=True, timeout=timeout)
+        entry = [
+            sys.executable,
+            "-IS",
+            os.path.join(HERE, "enter.py"),
+            self.tree,
+            "--python",
+            self.python,
+            "--uid",
+            str(uid),
+        ]
+        return subprocess.run(
+            [*entry, "--", *argv], check=False, input=stdin, capture_output=True, text=True, timeout=timeout
+        )
 
-    def read(self, path: str) -> Optional[str]:
+    def read(self, path: str) -> str | None:
         """A file of it."""
         return files.read(self.tree, path)
 
@@ -75,7 +86,7 @@ class SimulatedHost:
 
     def calls(self, program: str = "") -> list[list[str]]:
         """The calls of stand-ins so far, of one program or of all: the words of each."""
-        found: list[list[str]] = [list(call["argv"]) for call in standins.calls(self.tree)]  # type: ignore[call-overload]
+        found: list[list[str]] = [list(call["argv"]) for call in standins.calls(self.tree)]
         return [words for words in found if not program or words[0] == program]
 
     def changes(self) -> list[str]:

@@ -26,7 +26,9 @@ def content(root: str, machine: Machine) -> str:
         for name in names(root, folder)
         if name.endswith(".conf")
     }
-    return json.dumps({"modules": sorted({*machine.initramfs_modules, *extra}), "files": files}, indent=1, sort_keys=True)
+    return json.dumps(
+        {"modules": sorted({*machine.initramfs_modules, *extra}), "files": files}, indent=1, sort_keys=True
+    )
 
 
 def build(root: str, machine: Machine, path: str) -> None:
@@ -59,10 +61,20 @@ def update_initramfs(root: str, argv: list[str]) -> Answer:
     chosen = argv[argv.index("-k") + 1] if "-k" in argv else ""
     images = [image for image in _images(root) if chosen in ("", "all") or image.endswith(chosen)]
     if not images or not {"-u", "-c"} & set(argv):
-        return 1, "", "Usage: update-initramfs {-c|-d|-u} [-k version] [-v] [-b directory]\n" if images else "Cannot find image\n"
+        return (
+            1,
+            "",
+            "Usage: update-initramfs {-c|-d|-u} [-k version] [-v] [-b directory]\n"
+            if images
+            else "Cannot find image\n",
+        )
     for image in images if chosen == "all" else images[-1:]:
         build(root, load(root), image)
-    return 0, "".join(f"update-initramfs: Generating {image}\n" for image in (images if chosen == "all" else images[-1:])), ""
+    return (
+        0,
+        "".join(f"update-initramfs: Generating {image}\n" for image in (images if chosen == "all" else images[-1:])),
+        "",
+    )
 
 
 def dracut(root: str, argv: list[str]) -> Answer:

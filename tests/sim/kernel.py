@@ -8,7 +8,7 @@ from __future__ import annotations
 import errno
 import os
 import re
-from typing import NamedTuple, Optional
+from typing import NamedTuple
 
 from .machine import Machine, at, load, need, put, read, there
 
@@ -197,7 +197,7 @@ class Pool(NamedTuple):
     surplus: int
 
 
-def pool_of(root: str, node: Optional[int], size: str) -> str:
+def pool_of(root: str, node: int | None, size: str) -> str:
     """The directory of a page pool: a node's, or the host's, which is also that of a kernel without NUMA."""
     if node is None or not there(root, NODES):
         return f"{POOLS}/hugepages-{size}"
@@ -210,20 +210,20 @@ def default_size(root: str) -> str:
     return "1048576kB" if found and found[-1].upper() in ("1G", "1024M", "1048576K") else "2048kB"
 
 
-def pool(root: str, node: Optional[int], size: str) -> Pool:
+def pool(root: str, node: int | None, size: str) -> Pool:
     """What a pool's files show."""
     where = pool_of(root, node, size)
     return Pool(*(int((read(root, f"{where}/{what}_hugepages") or "0").strip()) for what in ("nr", "free", "surplus")))
 
 
-def show(root: str, node: Optional[int], size: str, now: Pool) -> None:
+def show(root: str, node: int | None, size: str, now: Pool) -> None:
     """Write a pool's files."""
     where = pool_of(root, node, size)
     for what, value in zip(("nr", "free", "surplus"), now):
         put(root, f"{where}/{what}_hugepages", f"{value}\n", 0o644 if what == "nr" else 0o444)
 
 
-def resize(root: str, size: str, want: int, node: Optional[int]) -> None:
+def resize(root: str, size: str, want: int, node: int | None) -> None:
     """Ask for so many pages on a node, or on the host, which takes them in turn from one node after the other.
 
     The pools end with what could be had: the write succeeds whatever came of it, as in the kernel.

@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import json
 import os
-from typing import Any, NamedTuple, Optional
+from typing import Any, NamedTuple
 
 MACHINE = "/etc/sim/machine.json"
 MODULE_USERS = "/var/lib/sim/module_users.json"
 
 
 class Node(NamedTuple):
-    """A NUMA node: its CPUs as numbers, its memory, and how many 1 GiB pages it can still find at runtime and at boot."""
+    """A NUMA node: its CPUs, its memory, and how many 1 GiB pages it can find at runtime and at boot."""
 
     cpus: tuple[int, ...]
     memory_mb: int
@@ -87,7 +87,7 @@ def at(root: str, path: str) -> str:
     return path if root == "/" else root.rstrip("/") + path
 
 
-def read(root: str, path: str) -> Optional[str]:
+def read(root: str, path: str) -> str | None:
     """The text of a file, None when it is absent."""
     try:
         with open(at(root, path), encoding="utf-8", errors="surrogateescape") as source:

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 bettercompute
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Kernel modules of a simulated host: a catalogue, loading, unloading, and the programs modprobe, rmmod, lsmod, modinfo."""
+"""Kernel modules of a simulated host: a catalogue, loading, unloading; modprobe, rmmod, lsmod, modinfo."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import os
 import re
 import shutil
 import subprocess
-from typing import NamedTuple, Optional
+from typing import NamedTuple
 
 from .machine import MODULE_USERS, Machine, at, drop, keep, load, names, need, put, read, state, there
 
@@ -29,7 +29,9 @@ class Module(NamedTuple):
 
 BRIDGE_KEYS = ("arptables", "ip6tables", "iptables")
 CATALOGUE = {
-    "br_netfilter": Module("net/bridge", ("bridge",), (), tuple((f"net/bridge/bridge-nf-call-{key}", "1") for key in BRIDGE_KEYS)),
+    "br_netfilter": Module(
+        "net/bridge", ("bridge",), (), tuple((f"net/bridge/bridge-nf-call-{key}", "1") for key in BRIDGE_KEYS)
+    ),
     "bridge": Module("net/bridge", ("stp", "llc")),
     "dummy": Module("drivers/net", (), (("numdummies", "int", "1"),)),
     "ib_umad": Module("drivers/infiniband/core"),
@@ -38,7 +40,9 @@ CATALOGUE = {
     "kvm_intel": Module("arch/x86/kvm", ("kvm",), (("nested", "bool", "Y"), ("ept", "bool", "Y")), (), "intel"),
     "llc": Module("net/llc"),
     "loop": Module("drivers/block", (), (("max_loop", "int", "0"),)),
-    "nf_conntrack": Module("net/netfilter", (), (("hashsize", "int", "65536"),), (("net/netfilter/nf_conntrack_max", "262144"),)),
+    "nf_conntrack": Module(
+        "net/netfilter", (), (("hashsize", "int", "65536"),), (("net/netfilter/nf_conntrack_max", "262144"),)
+    ),
     "nouveau": Module("drivers/gpu/drm/nouveau", (), (("modeset", "int", "-1"),)),
     "nvme": Module("drivers/nvme/host", (), (("poll_queues", "int", "0"), ("write_queues", "int", "0"))),
     "overlay": Module("fs/overlayfs", (), (("metacopy", "bool", "N"),)),
@@ -87,7 +91,13 @@ def modules_files(kernel: str) -> dict[str, str]:
     )
     builtin = "".join(f"kernel/{module.place}/{name}.ko\n" for name, module in sorted(BUILTIN.items()))
     order = "".join(path + "\n" for path in sorted(paths.values()))
-    return {"modules.dep": dependencies, "modules.builtin": builtin, "modules.order": order, "modules.alias": "", "modules.softdep": ""}
+    return {
+        "modules.dep": dependencies,
+        "modules.builtin": builtin,
+        "modules.order": order,
+        "modules.alias": "",
+        "modules.softdep": "",
+    }
 
 
 def available(root: str) -> set[str]:
@@ -147,7 +157,7 @@ def parse_rules(text: str) -> Rules:
     return found
 
 
-def insert(root: str, name: str, given: tuple[str, ...] = (), said: Optional[Rules] = None) -> None:
+def insert(root: str, name: str, given: tuple[str, ...] = (), said: Rules | None = None) -> None:
     """Load a module and what it needs, as modprobe does; raises Refused with what modprobe prints."""
     name = plain(name)
     said = rules(root) if said is None else said

@@ -25,7 +25,7 @@ import signal
 import sys
 import time
 import types
-from typing import Any, Optional
+from typing import Any
 
 from . import kernel, standins
 from .machine import append, at, put, read
@@ -47,19 +47,19 @@ def stand_behind(module: types.ModuleType, root: str) -> None:
 
 
 def played(module: Any, root: str) -> Any:
-    """The class Host of `module` (`core.host`) on the simulated machine in `root`, mapped into the tree unless it is "/"."""
-    base = module.Host if root == "/" else _mapped(module, root)
+    """The class Host of `module` (`core.host`) on the machine in `root`, mapped into it unless that is "/"."""
+    base: Any = module.Host if root == "/" else _mapped(module, root)
 
     class Host(base):  # type: ignore[misc]
         """Host whose changes are counted, may fail, and reach the simulated kernel."""
 
-        def read(self, path: str) -> Optional[str]:
+        def read(self, path: str) -> str | None:
             """Read a file, or fail as a test asked."""
             for fault in standins.faults(root):
                 if fnmatch.fnmatch(path, str(fault.get("read", ""))):
                     number = getattr(errno, str(fault["do"]))
                     raise module._unreadable(path, OSError(number, os.strerror(number), path))
-            found: Optional[str] = super().read(path)
+            found: str | None = super().read(path)
             return found
 
         def write(self, path: str, text: str, mode: int) -> None:
@@ -93,9 +93,9 @@ def _mapped(module: Any, root: str) -> Any:
     class Mapped(module.Host):  # type: ignore[misc]
         """Every path in the tree."""
 
-        def read(self, path: str) -> Optional[str]:
+        def read(self, path: str) -> str | None:
             """A file of the tree; one that is given as it lies on this machine is taken as it is."""
-            found: Optional[str] = super().read(path if path.startswith(root + "/") else inside(root, path))
+            found: str | None = super().read(path if path.startswith(root + "/") else inside(root, path))
             return found
 
         def file(self, path: str) -> Any:
@@ -112,12 +112,12 @@ def _mapped(module: Any, root: str) -> Any:
             """Whether it is in the tree."""
             return bool(super().exists(inside(root, path)))
 
-        def link(self, path: str) -> Optional[str]:
+        def link(self, path: str) -> str | None:
             """A link of the tree."""
-            found: Optional[str] = super().link(_last_link(root, path))
+            found: str | None = super().link(_last_link(root, path))
             return found
 
-        def which(self, program: str) -> Optional[str]:
+        def which(self, program: str) -> str | None:
             """A stand-in that the tree has; nothing else can run."""
             if program == sys.executable:
                 return program
@@ -168,7 +168,7 @@ def _last_link(root: str, path: str) -> str:
     return os.path.join(inside(root, directory), name)
 
 
-def strike(root: str, kind: str, what: str, change: Any, can_hang: bool = False) -> Optional[dict[str, object]]:
+def strike(root: str, kind: str, what: str, change: Any, can_hang: bool = False) -> dict[str, Any] | None:
     """Count a change, make it, and let the faults that a test asked for happen; a hanging program is the caller's."""
     number = len((read(root, MUTATIONS) or "").splitlines()) + 1
     append(root, MUTATIONS, json.dumps({"step": number, "kind": kind, "what": what, "process": os.getpid()}) + "\n")
@@ -190,12 +190,12 @@ def strike(root: str, kind: str, what: str, change: Any, can_hang: bool = False)
     return None
 
 
-def _meant(fault: dict[str, object], number: int, what: str) -> bool:
+def _meant(fault: dict[str, Any], number: int, what: str) -> bool:
     if "at_step" in fault:
-        return fault["at_step"] == number
+        return bool(fault["at_step"] == number)
     return "path" in fault and fnmatch.fnmatch(what, str(fault["path"]))
 
 
-def mutations(root: str) -> list[dict[str, object]]:
+def mutations(root: str) -> list[dict[str, Any]]:
     """The changes so far: step, kind (write, remove, set, run), what, process."""
     return [json.loads(line) for line in (read(root, MUTATIONS) or "").splitlines()]

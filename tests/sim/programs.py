@@ -35,7 +35,7 @@ def sysctl(root: str, argv: list[str]) -> Answer:
             try:
                 kernel.write(root, path, value)
             except OSError as fault:
-                err += f"sysctl: setting key \"{name}\": {fault.strerror}\n"
+                err += f'sysctl: setting key "{name}": {fault.strerror}\n'
                 continue
         shown = need(root, path).rstrip("\n")
         out += shown + "\n" if "-n" in argv else f"{name} = {shown}\n"
@@ -53,18 +53,32 @@ def mount(root: str, argv: list[str]) -> Answer:
     """mount [-t TYPE] [-o OPTIONS] WHAT WHERE; alone it lists."""
     if not argv:
         lines = [line.split() for line in (read(root, "/proc/mounts") or "").splitlines()]
-        return 0, "".join(f"{what} on {point} type {kind} ({options})\n" for what, point, kind, options, *_ in lines), ""
+        return (
+            0,
+            "".join(f"{what} on {point} type {kind} ({options})\n" for what, point, kind, options, *_ in lines),
+            "",
+        )
     kind = argv[argv.index("-t") + 1] if "-t" in argv else "auto"
     options = argv[argv.index("-o") + 1] if "-o" in argv else ""
-    words = [word for number, word in enumerate(argv) if not word.startswith("-") and argv[number - 1] not in ("-t", "-o")]
+    words = [
+        word for number, word in enumerate(argv) if not word.startswith("-") and argv[number - 1] not in ("-t", "-o")
+    ]
     words = words if argv[0].startswith("-") or len(words) == len(argv) else [argv[0], *words]
     if len(words) < 2:
         return 32, "", f"mount: {words[0] if words else ''}: can't find in /etc/fstab.\n"
     what, point = words[-2], words[-1]
     if not os.path.isdir(at(root, point)):
         return 32, "", f"mount: {point}: mount point does not exist.\n"
-    if kind == "hugetlbfs" and "pagesize=1G" in options and not there(root, "/sys/kernel/mm/hugepages/hugepages-1048576kB"):
-        return 32, "", f"mount: {point}: wrong fs type, bad option, bad superblock on {what}, missing codepage or helper program, or other error.\n"
+    if (
+        kind == "hugetlbfs"
+        and "pagesize=1G" in options
+        and not there(root, "/sys/kernel/mm/hugepages/hugepages-1048576kB")
+    ):
+        return (
+            32,
+            "",
+            f"mount: {point}: wrong fs type, bad option, bad superblock on {what}.\n",
+        )
     systemd.mount(root, what, point, kind, options)
     return 0, "", ""
 
@@ -137,7 +151,9 @@ def reboot(root: str, argv: list[str]) -> Answer:
 
 def shutdown(root: str, argv: list[str]) -> Answer:
     """shutdown -r [now | +0 | 0]: a reboot at once; -c takes back nothing."""
-    if {"-r", "--reboot"} & set(argv) or any(word.startswith("-") and "r" in word and not word.startswith("--") for word in argv):
+    if {"-r", "--reboot"} & set(argv) or any(
+        word.startswith("-") and "r" in word and not word.startswith("--") for word in argv
+    ):
         boot.reboot(root)
     return 0, "", ""
 
@@ -160,6 +176,6 @@ def sudo(root: str, argv: list[str]) -> int:
     if os.getuid() != 0 and "SIM_ROOT" not in os.environ:
         sys.stderr.write("sudo: a password is required\n")
         return 1
-    if not rest:
-        return 0
-    os.execvp(rest[0], rest)
+    if rest:
+        os.execvp(rest[0], rest)
+    return 0

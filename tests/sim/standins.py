@@ -12,7 +12,7 @@ import json
 import os
 import sys
 import time
-from typing import Callable, Optional
+from typing import Any, Callable
 
 from . import initramfs, loaders, modules, programs, systemd
 from .machine import append, drop, names, read
@@ -77,7 +77,7 @@ def main(argv: list[str], root: str = "/") -> int:
 def play(root: str, name: str, argv: list[str]) -> Answer:
     """Run a stand-in and write the call into the journal."""
     began = time.time()
-    stand_in: Optional[StandIn] = next((table[name] for table in TABLES if name in table), None)
+    stand_in: StandIn | None = next((table[name] for table in TABLES if name in table), None)
     answer = _fault(root, name, argv)
     if answer is None and stand_in is None:
         answer = (127, "", f"{name}: the simulator has no such program\n")
@@ -89,7 +89,7 @@ def play(root: str, name: str, argv: list[str]) -> Answer:
     return answer
 
 
-def _fault(root: str, name: str, argv: list[str]) -> Optional[Answer]:
+def _fault(root: str, name: str, argv: list[str]) -> Answer | None:
     """What a test asked of this program: {"program": NAME, "arguments": "substring", "do": "fail" | "lie" | "hang"}."""
     if read(root, HANG) is not None:
         drop(root, HANG)
@@ -105,14 +105,14 @@ def _fault(root: str, name: str, argv: list[str]) -> Optional[Answer]:
     return None
 
 
-def faults(root: str) -> list[dict[str, object]]:
+def faults(root: str) -> list[dict[str, Any]]:
     """The faults that a test asked for, a list or a single one."""
     text = read(root, FAULTS)
     found = json.loads(text) if text else []
     return [found] if isinstance(found, dict) else list(found)
 
 
-def calls(root: str) -> list[dict[str, object]]:
+def calls(root: str) -> list[dict[str, Any]]:
     """The journal of a tree: argv, rc and time of each call, in order."""
     return [json.loads(line) for line in (read(root, JOURNAL) or "").splitlines()]
 
@@ -124,6 +124,3 @@ def install(root: str, programs_present: tuple[str, ...]) -> None:
     for name in programs_present:
         if name not in names(root, "/usr/local/sbin"):
             os.symlink("/.sim/lib/tests/sim/bin/standin", f"{folder}/{name}")
-
-
-

@@ -14,7 +14,7 @@ import hashlib
 import os
 import shlex
 import subprocess
-from typing import Any, Optional
+from typing import Any
 
 from . import kernel
 from .machine import at, drop, keep, names, need, put, read, state, there
@@ -39,7 +39,7 @@ def full(name: str) -> str:
     return name if name.endswith(SUFFIXES) else name + ".service"
 
 
-def path_of(root: str, unit: str) -> Optional[str]:
+def path_of(root: str, unit: str) -> str | None:
     """The unit's file, the first of the places that has it; None when there is none."""
     for place in PLACES:
         if os.path.lexists(at(root, f"{place}/{unit}")):
@@ -57,8 +57,8 @@ def sections(text: str) -> dict[str, dict[str, list[str]]]:
     """A unit file's settings: {section: {key: [values]}}; an empty value takes back those before it."""
     found: dict[str, dict[str, list[str]]] = {}
     here: dict[str, list[str]] = {}
-    for line in text.replace("\\\n", " ").splitlines():
-        line = line.strip()
+    for raw in text.replace("\\\n", " ").splitlines():
+        line = raw.strip()
         if line.startswith("[") and line.endswith("]"):
             here = found.setdefault(line[1:-1], {})
         elif "=" in line and not line.startswith(("#", ";")):
@@ -82,8 +82,12 @@ def _texts(root: str, unit: str) -> list[tuple[str, str]]:
     """The unit file and its drop-ins, with their paths."""
     path = path_of(root, unit)
     found = [(path, read(root, path) or "")] if path and not masked(root, unit) else []
-    dropins = {name: f"{place}/{unit}.d/{name}" for place in reversed(PLACES) for name in names(root, f"{place}/{unit}.d")}
-    return found + [(dropins[name], read(root, dropins[name]) or "") for name in sorted(dropins) if name.endswith(".conf")]
+    dropins = {
+        name: f"{place}/{unit}.d/{name}" for place in reversed(PLACES) for name in names(root, f"{place}/{unit}.d")
+    }
+    return found + [
+        (dropins[name], read(root, dropins[name]) or "") for name in sorted(dropins) if name.endswith(".conf")
+    ]
 
 
 def digest(root: str, unit: str) -> str:
@@ -135,7 +139,9 @@ class Manager:
         if self.state(unit) == "active":
             return
         said = settings(self.root, unit)
-        for needed in " ".join([*said.get("Unit", {}).get("Requires", ()), *said.get("Unit", {}).get("Wants", ())]).split():
+        for needed in " ".join(
+            [*said.get("Unit", {}).get("Requires", ()), *said.get("Unit", {}).get("Wants", ())]
+        ).split():
             if self.state(needed) != "active" and path_of(self.root, needed):
                 self.start(needed)
         if not _conditions(self.root, said.get("Unit", {})):
@@ -184,7 +190,7 @@ def _conditions(root: str, unit: dict[str, list[str]]) -> bool:
 
 
 def _execute(root: str, line: str, said: dict[str, list[str]], wait: bool) -> bool:
-    """Run a line of Exec…=: whole when `wait`; otherwise only look whether its program is there, and tell a stand-in."""
+    """Run a line of Exec…= when `wait`; else only look whether its program is there, and tell a stand-in."""
     if root != "/":  # seen from outside the machine, nothing of it can run: it is taken to have succeeded
         return True
     ignore = "-" in line[: len(line) - len(line.lstrip("-@:+!"))]
@@ -195,16 +201,27 @@ def _execute(root: str, line: str, said: dict[str, list[str]], wait: bool) -> bo
     stand_in = program.startswith("/usr/local/sbin/")
     if not wait and not stand_in:
         return True
-    environment = {"PATH": os.environ.get("PATH", "/usr/sbin:/usr/bin"), "LANG": "C.UTF-8", "SIM_SERVICE": "" if wait else "start"}
+    environment = {
+        "PATH": os.environ.get("PATH", "/usr/sbin:/usr/bin"),
+        "LANG": "C.UTF-8",
+        "SIM_SERVICE": "" if wait else "start",
+    }
     for item in said.get("Environment", ()):
-        environment.update(pair.split("=", 1) for pair in shlex.split(item))
+        environment.update(_pair(pair) for pair in shlex.split(item))
     before = kernel.watched(root)
-    done = subprocess.run([program, *words[1:]], check=False, env=environment, cwd="/", stdin=subprocess.DEVNULL, timeout=120)
+    done = subprocess.run(
+        [program, *words[1:]], check=False, env=environment, cwd="/", stdin=subprocess.DEVNULL, timeout=120
+    )
     kernel.settle(root, before)
     return ignore or done.returncode == 0
 
 
-def _program(root: str, path: str) -> Optional[str]:
+def _pair(text: str) -> tuple[str, str]:
+    name, _, value = text.partition("=")
+    return name, value
+
+
+def _program(root: str, path: str) -> str | None:
     """The program to run: where it says, or the stand-in of that name."""
     stand_in = f"/usr/local/sbin/{os.path.basename(path)}"
     for one in (stand_in, path, *(f"{folder}/{path}" for folder in ("/usr/sbin", "/usr/bin") if "/" not in path)):
@@ -255,8 +272,14 @@ def _mount_unit(root: str, said: dict[str, list[str]], unit: str) -> None:
     if point != mount_point(unit):
         raise Failed(1, f"Failed to start {unit}: Unit {unit} has a bad unit file setting.")
     kind, options = said.get("Type", ["auto"])[-1], ",".join(said.get("Options", ()))
-    if kind == "hugetlbfs" and "pagesize=1G" in options and not there(root, "/sys/kernel/mm/hugepages/hugepages-1048576kB"):
-        raise Failed(1, f"Job for {unit} failed.\nSee \"systemctl status {unit}\" and \"journalctl -xeu {unit}\" for details.")
+    if (
+        kind == "hugetlbfs"
+        and "pagesize=1G" in options
+        and not there(root, "/sys/kernel/mm/hugepages/hugepages-1048576kB")
+    ):
+        raise Failed(
+            1, f'Job for {unit} failed.\nSee "systemctl status {unit}" and "journalctl -xeu {unit}" for details.'
+        )
     mount(root, what, point, kind, options)
 
 
@@ -310,7 +333,7 @@ def disable(root: str, unit: str) -> list[str]:
         raise Failed(1, f"Failed to disable unit: Unit file {unit} does not exist.")
     for link in links:
         drop(root, link)
-    return [f"Removed \"{link}\"." for link in links]
+    return [f'Removed "{link}".' for link in links]
 
 
 def boot(root: str) -> None:
@@ -500,7 +523,9 @@ def _show(root: str, manager: Manager, units: list[str], wanted: list[str], bare
             "Version": "252",
         }
         chosen = wanted or [name for name in values if name != "Version"]
-        blocks.append("".join((values[name] if bare else f"{name}={values[name]}") + "\n" for name in chosen if name in values))
+        blocks.append(
+            "".join((values[name] if bare else f"{name}={values[name]}") + "\n" for name in chosen if name in values)
+        )
     return "\n".join(blocks)
 
 
@@ -509,7 +534,9 @@ def _list(root: str, manager: Manager, verb: str, patterns: list[str]) -> str:
     chosen = [unit for unit in units if not patterns or any(fnmatch.fnmatch(unit, pattern) for pattern in patterns)]
     if verb == "list-unit-files":
         return "".join(f"{unit} {enabled(root, unit)} -\n" for unit in chosen)
-    return "".join(f"{unit} loaded {manager.state(unit)} - {unit}\n" for unit in chosen if manager.state(unit) != "inactive")
+    return "".join(
+        f"{unit} loaded {manager.state(unit)} - {unit}\n" for unit in chosen if manager.state(unit) != "inactive"
+    )
 
 
 def _print(root: str, manager: Manager, verb: str, units: list[str]) -> Answer:
@@ -523,7 +550,9 @@ def _print(root: str, manager: Manager, verb: str, units: list[str]) -> Answer:
         if verb == "cat":
             out += "\n".join(f"# {place}\n{text}" for place, text in _texts(root, unit))
         else:
-            out += f"● {unit}\n     Loaded: loaded ({path}; {enabled(root, unit)})\n     Active: {manager.state(unit)}\n"
+            out += (
+                f"● {unit}\n     Loaded: loaded ({path}; {enabled(root, unit)})\n     Active: {manager.state(unit)}\n"
+            )
     rc = 0 if verb == "cat" or all(manager.state(unit) == "active" for unit in units) else 3
     return rc, out, ""
 

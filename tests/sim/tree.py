@@ -8,21 +8,57 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
-from typing import Any, Optional
+from typing import Any
 
 from . import boot, initramfs, kernel, loaders, modules, standins, systemd
 from .machine import Machine, Node, as_cpulist, at, load, put, save
 
 RELEASES = {
-    "debian": ("6.1.0-18-amd64", 'PRETTY_NAME="Debian GNU/Linux 12 (bookworm)"\nNAME="Debian GNU/Linux"\nVERSION_ID="12"\nVERSION="12 (bookworm)"\nVERSION_CODENAME=bookworm\nID=debian\n'),
-    "ubuntu": ("6.8.0-31-generic", 'PRETTY_NAME="Ubuntu 24.04 LTS"\nNAME="Ubuntu"\nVERSION_ID="24.04"\nVERSION_CODENAME=noble\nID=ubuntu\nID_LIKE=debian\n'),
-    "rocky": ("5.14.0-427.13.1.el9_4.x86_64", 'NAME="Rocky Linux"\nVERSION="9.4 (Blue Onyx)"\nID="rocky"\nID_LIKE="rhel centos fedora"\nVERSION_ID="9.4"\nPLATFORM_ID="platform:el9"\n'),
-    "suse": ("6.4.0-150600.21-default", 'NAME="openSUSE Leap"\nVERSION="15.6"\nID="opensuse-leap"\nID_LIKE="suse opensuse"\nVERSION_ID="15.6"\n'),
-    "ostree": ("6.8.5-301.fc40.x86_64", 'NAME="Fedora Linux"\nVERSION="40.20240416.3.1 (CoreOS)"\nID=fedora\nVERSION_ID=40\nVARIANT_ID=coreos\nOSTREE_VERSION=\'40.20240416.3.1\'\n'),
+    "debian": "6.1.0-18-amd64",
+    "ubuntu": "6.8.0-31-generic",
+    "rocky": "5.14.0-427.13.1.el9_4.x86_64",
+    "suse": "6.4.0-150600.21-default",
+    "ostree": "6.8.5-301.fc40.x86_64",
+}
+OS_RELEASE = {
+    "debian": (
+        'NAME="Debian GNU/Linux"',
+        'VERSION="12 (bookworm)"',
+        'VERSION_ID="12"',
+        "VERSION_CODENAME=bookworm",
+        "ID=debian",
+    ),
+    "ubuntu": ('NAME="Ubuntu"', 'VERSION_ID="24.04"', "VERSION_CODENAME=noble", "ID=ubuntu", "ID_LIKE=debian"),
+    "rocky": ('NAME="Rocky Linux"', 'ID="rocky"', 'ID_LIKE="rhel centos fedora"', 'VERSION_ID="9.4"'),
+    "suse": ('NAME="openSUSE Leap"', 'ID="opensuse-leap"', 'ID_LIKE="suse opensuse"', 'VERSION_ID="15.6"'),
+    "ostree": (
+        'NAME="Fedora Linux"',
+        "ID=fedora",
+        "VERSION_ID=40",
+        "VARIANT_ID=coreos",
+        "OSTREE_VERSION='40.20240416.3.1'",
+    ),
 }
 VENDORS = {"intel": "GenuineIntel", "amd": "AuthenticAMD", "hygon": "HygonGenuine", "other": "CentaurHauls"}
-EVERYWHERE = ("modprobe", "rmmod", "lsmod", "modinfo", "depmod", "sysctl", "systemd-detect-virt", "mount", "umount", "findmnt",
-              "swapon", "swapoff", "hostname", "uname", "reboot", "shutdown", "sudo")
+EVERYWHERE = (
+    "modprobe",
+    "rmmod",
+    "lsmod",
+    "modinfo",
+    "depmod",
+    "sysctl",
+    "systemd-detect-virt",
+    "mount",
+    "umount",
+    "findmnt",
+    "swapon",
+    "swapoff",
+    "hostname",
+    "uname",
+    "reboot",
+    "shutdown",
+    "sudo",
+)
 BY_LOADER = {
     "grub": (),
     "grubby": ("grubby", "grub2-mkconfig", "grub2-editenv", "kernel-install"),
@@ -40,13 +76,25 @@ BY_DISTRIBUTION = {
 }
 
 
-def machine(distribution: str = "debian", cpus: int = 8, nodes: int = 2, memory_mb: int = 16384, runtime_1g: int = 2,
-            boot_1g: int = 4, **more: Any) -> Machine:
+def machine(
+    distribution: str = "debian",
+    cpus: int = 8,
+    nodes: int = 2,
+    memory_mb: int = 16384,
+    runtime_1g: int = 2,
+    boot_1g: int = 4,
+    **more: Any,
+) -> Machine:
     """A machine with as many CPUs and as much memory on each node; `more` are fields of Machine."""
     each = cpus // nodes
-    parts = tuple(Node(tuple(range(n * each, (n + 1) * each)), memory_mb // nodes, runtime_1g, boot_1g) for n in range(nodes))
-    defaults = {"kernel": RELEASES[distribution][0], "vendor": "intel",
-                "loader": {"rocky": "grubby", "ostree": "ostree"}.get(distribution, "grub")}
+    parts = tuple(
+        Node(tuple(range(n * each, (n + 1) * each)), memory_mb // nodes, runtime_1g, boot_1g) for n in range(nodes)
+    )
+    defaults = {
+        "kernel": RELEASES[distribution],
+        "vendor": "intel",
+        "loader": {"rocky": "grubby", "ostree": "ostree"}.get(distribution, "grub"),
+    }
     return Machine(distribution=distribution, nodes=parts, **{**defaults, **more})
 
 
@@ -65,7 +113,7 @@ PROFILES: dict[str, Machine] = {
 }
 
 
-def build(path: str, what: Machine, hostname: str = "node", programs: Optional[tuple[str, ...]] = None) -> str:
+def build(path: str, what: Machine, hostname: str = "node", programs: tuple[str, ...] | None = None) -> str:
     """Write the tree at `path`, which must not hold anything yet, and boot it; returns the path.
 
     `programs` replaces the stand-ins that the machine's distribution and loader have.
@@ -74,7 +122,7 @@ def build(path: str, what: Machine, hostname: str = "node", programs: Optional[t
     os.makedirs(root, mode=0o755)
     before = os.umask(0o022)
     try:
-        os.chmod(root, 0o755)
+        os.chmod(root, 0o755)  # noqa: S103  (a machine's / is)
         _directories(root, what)
         save(root, what)
         _identity(root, what, hostname)
@@ -114,8 +162,11 @@ def present(what: Machine) -> tuple[str, ...]:
     """The programs of such a machine."""
     found = [*EVERYWHERE, *BY_LOADER[what.loader], *BY_DISTRIBUTION[what.distribution]]
     if what.loader == "grub":
-        found += ["grub2-mkconfig", "grub2-editenv"] if what.distribution in ("suse", "rocky") else [
-            "update-grub", "grub-mkconfig", "grub-editenv"]
+        found += (
+            ["grub2-mkconfig", "grub2-editenv"]
+            if what.distribution in ("suse", "rocky")
+            else ["update-grub", "grub-mkconfig", "grub-editenv"]
+        )
     if what.systemd:
         found.append("systemctl")
     if what.efi and what.systemd and "bootctl" not in found:
@@ -124,14 +175,40 @@ def present(what: Machine) -> tuple[str, ...]:
 
 
 def _directories(root: str, what: Machine) -> None:
-    for path in ("/.sim/root", "/etc/alternatives", "/dev/shm", "/home", "/mnt", "/opt", "/srv", "/run", "/var/lib/sim", "/var/tmp",
-                 "/var/log/sim", "/tmp", "/boot", "/proc/sys", "/sys/class", "/sys/fs/cgroup", "/sys/kernel", "/etc/modprobe.d",
-                 "/etc/modules-load.d", "/etc/sysctl.d", "/etc/systemd/system", "/usr/local/sbin", "/usr/lib/modprobe.d",
-                 "/usr/lib/modules-load.d", "/usr/lib/sysctl.d", "/usr/lib/systemd/system", "/usr/lib/kernel", "/dev/hugepages"):
+    for path in (
+        "/.sim/root",
+        "/etc/alternatives",
+        "/dev/shm",
+        "/home",
+        "/mnt",
+        "/opt",
+        "/srv",
+        "/run",
+        "/var/lib/sim",
+        "/var/tmp",
+        "/var/log/sim",
+        "/tmp",
+        "/boot",
+        "/proc/sys",
+        "/sys/class",
+        "/sys/fs/cgroup",
+        "/sys/kernel",
+        "/etc/modprobe.d",
+        "/etc/modules-load.d",
+        "/etc/sysctl.d",
+        "/etc/systemd/system",
+        "/usr/local/sbin",
+        "/usr/lib/modprobe.d",
+        "/usr/lib/modules-load.d",
+        "/usr/lib/sysctl.d",
+        "/usr/lib/systemd/system",
+        "/usr/lib/kernel",
+        "/dev/hugepages",
+    ):
         os.makedirs(at(root, path), exist_ok=True)
     os.makedirs(at(root, "/root"), mode=0o700, exist_ok=True)
     for path in ("/tmp", "/var/tmp", "/dev/shm"):
-        os.chmod(at(root, path), 0o1777)
+        os.chmod(at(root, path), 0o1777)  # noqa: S103  (so are these)
     for name, target in (("fd", "/proc/self/fd"), ("stdin", "/proc/self/fd/0")):
         os.symlink(target, at(root, f"/dev/{name}"))
     os.symlink("/run", at(root, "/var/run"))
@@ -139,11 +216,15 @@ def _directories(root: str, what: Machine) -> None:
 
 
 def _identity(root: str, what: Machine, hostname: str) -> None:
-    put(root, "/etc/os-release", RELEASES[what.distribution][1])
+    put(root, "/etc/os-release", "".join(line + "\n" for line in OS_RELEASE[what.distribution]))
     put(root, "/etc/hostname", hostname + "\n")
     put(root, "/etc/hosts", f"127.0.0.1 localhost\n127.0.1.1 {hostname}\n")
     put(root, "/etc/machine-id", hashlib.sha256(hostname.encode()).hexdigest()[:32] + "\n", 0o444)
-    put(root, "/etc/passwd", "root:x:0:0:root:/root:/bin/sh\nadmin:x:1000:1000::/home/admin:/bin/sh\nnobody:x:65534:65534::/:/bin/false\n")
+    put(
+        root,
+        "/etc/passwd",
+        "root:x:0:0:root:/root:/bin/sh\nadmin:x:1000:1000::/home/admin:/bin/sh\nnobody:x:65534:65534::/:/bin/false\n",
+    )
     put(root, "/etc/group", "root:x:0:\nadmin:x:1000:\nnogroup:x:65534:\n")
     put(root, "/etc/shadow", "root:*:19000:0:99999:7:::\n", 0o640)
     put(root, "/etc/nsswitch.conf", "passwd: files\ngroup: files\nhosts: files\n")
@@ -168,7 +249,12 @@ def _hardware(root: str, what: Machine) -> None:
         if what.cpufreq:
             put(root, f"{base}/cpufreq/scaling_governor", "powersave\n")
             put(root, f"{base}/cpufreq/scaling_available_governors", " ".join(what.governors) + " \n", 0o444)
-            put(root, f"{base}/cpufreq/scaling_driver", "intel_pstate\n" if what.vendor == "intel" else "acpi-cpufreq\n", 0o444)
+            put(
+                root,
+                f"{base}/cpufreq/scaling_driver",
+                "intel_pstate\n" if what.vendor == "intel" else "acpi-cpufreq\n",
+                0o444,
+            )
     _memory(root, what)
     if what.efi:
         os.makedirs(at(root, "/sys/firmware/efi/efivars"), exist_ok=True)
@@ -190,8 +276,10 @@ def _cpuinfo(what: Machine, cpu: int) -> str:
     if what.vendor == "arm":
         return f"processor\t: {cpu}\nBogoMIPS\t: 50.00\nFeatures\t: fp asimd\nCPU implementer\t: 0x41\n"
     virtual = {"intel": "vmx", "amd": "svm", "hygon": "svm"}.get(what.vendor, "")
-    return (f"processor\t: {cpu}\nvendor_id\t: {VENDORS[what.vendor]}\ncpu family\t: 6\nmodel name\t: Simulated CPU\n"
-            f"flags\t\t: fpu msr pae sse2 pdpe1gb {virtual}\n")
+    return (
+        f"processor\t: {cpu}\nvendor_id\t: {VENDORS[what.vendor]}\ncpu family\t: 6\nmodel name\t: Simulated CPU\n"
+        f"flags\t\t: fpu msr pae sse2 pdpe1gb {virtual}\n"
+    )
 
 
 def _memory(root: str, what: Machine) -> None:
@@ -201,23 +289,44 @@ def _memory(root: str, what: Machine) -> None:
         put(root, "/sys/devices/system/node/possible", as_cpulist(tuple(range(len(what.nodes)))) + "\n", 0o444)
         for number, node in enumerate(what.nodes):
             put(root, f"/sys/devices/system/node/node{number}/cpulist", as_cpulist(node.cpus) + "\n", 0o444)
-            put(root, f"/sys/devices/system/node/node{number}/meminfo", f"Node {number} MemTotal: {node.memory_mb * 1024} kB\n", 0o444)
+            put(
+                root,
+                f"/sys/devices/system/node/node{number}/meminfo",
+                f"Node {number} MemTotal: {node.memory_mb * 1024} kB\n",
+                0o444,
+            )
     for size in sizes:
         for where in (None, *range(len(what.nodes))):
             kernel.show(root, where, size, kernel.Pool(0, 0, 0))
     if what.thp:
-        put(root, "/sys/kernel/mm/transparent_hugepage/enabled", kernel.choice(("always", "madvise", "never"), "madvise"))
-        put(root, "/sys/kernel/mm/transparent_hugepage/defrag",
-            kernel.choice(("always", "defer", "defer+madvise", "madvise", "never"), "madvise"))
+        put(
+            root,
+            "/sys/kernel/mm/transparent_hugepage/enabled",
+            kernel.choice(("always", "madvise", "never"), "madvise"),
+        )
+        put(
+            root,
+            "/sys/kernel/mm/transparent_hugepage/defrag",
+            kernel.choice(("always", "defer", "defer+madvise", "madvise", "never"), "madvise"),
+        )
 
 
 def _software(root: str, what: Machine) -> None:
     for name, text in modules.modules_files(what.kernel).items():
         put(root, f"/usr/lib/modules/{what.kernel}/{name}", text)
-    put(root, "/usr/lib/sysctl.d/50-default.conf", "# Of the distribution\nkernel.sysrq = 438\nnet.ipv4.conf.all.rp_filter = 2\n")
+    put(
+        root,
+        "/usr/lib/sysctl.d/50-default.conf",
+        "# Of the distribution\nkernel.sysrq = 438\nnet.ipv4.conf.all.rp_filter = 2\n",
+    )
     for name in ("local-fs.target", "sysinit.target", "basic.target", "multi-user.target", "swap.target"):
         put(root, f"/usr/lib/systemd/system/{name}", f"[Unit]\nDescription={name}\n")
-    systemd.unit_file(root, "ssh.service", "[Unit]\nDescription=ssh\n[Service]\nExecStart=/usr/bin/true\n[Install]\nWantedBy=multi-user.target\n", True)
+    systemd.unit_file(
+        root,
+        "ssh.service",
+        "[Unit]\nDescription=ssh\n[Service]\nExecStart=/usr/bin/true\n[Install]\nWantedBy=multi-user.target\n",
+        True,
+    )
     for name in modules.BUILTIN:
         os.makedirs(at(root, f"/sys/module/{name}"), exist_ok=True)
 
@@ -245,7 +354,13 @@ def _loader(root: str, what: Machine) -> None:
         loaders.install_kernel(root, what, what.kernel)
         put(root, "/efi/loader/loader.conf", "timeout 3\n") if what.loader != "grubby" else None
     if what.loader == "ostree":
-        put(root, f"{loaders.ENTRIES}/ostree-1-fedora-coreos.conf", (
-            f"title Fedora CoreOS 40 (ostree:0)\nversion 1\noptions {line} ostree=/ostree/boot.1/fedora-coreos/0\n"
-            f"linux /ostree/fedora-coreos/vmlinuz-{what.kernel}\ninitrd /ostree/fedora-coreos/initramfs-{what.kernel}.img\n"))
+        put(
+            root,
+            f"{loaders.ENTRIES}/ostree-1-fedora-coreos.conf",
+            (
+                f"title Fedora CoreOS 40 (ostree:0)\nversion 1\noptions {line} ostree=/ostree/boot.1/fedora-coreos/0\n"
+                f"linux /ostree/fedora-coreos/vmlinuz-{what.kernel}\n"
+                f"initrd /ostree/fedora-coreos/initramfs-{what.kernel}.img\n"
+            ),
+        )
         put(root, f"{loaders.grub_directory(root)}/grub.cfg", "insmod blscfg\nblscfg\n")

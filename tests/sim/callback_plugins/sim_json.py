@@ -1,7 +1,7 @@
 # Copyright (c) 2026 bettercompute
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Prints what happened as one JSON document, for tests: {"tasks": [{"host", "task", "status", "result"}], "stats": {...}}."""
+"""Prints what happened as one JSON document, for tests: "tasks" (host, task, action, status, result) and "stats"."""
 
 from __future__ import annotations
 
@@ -35,13 +35,15 @@ class CallbackModule(CallbackBase):
         host = getattr(result, "host", None) or result._host
         task = getattr(result, "task", None) or result._task
         values = getattr(result, "result", None) or result._result
-        self.tasks.append({
-            "host": host.get_name(),
-            "task": task.get_name(),
-            "action": task.action,
-            "status": status,
-            "result": json.loads(self._dump_results(values, indent=0)),
-        })
+        self.tasks.append(
+            {
+                "host": host.get_name(),
+                "task": task.get_name(),
+                "action": task.action,
+                "status": status,
+                "result": json.loads(self._dump_results(values, indent=0)),
+            }
+        )
 
     def v2_runner_on_ok(self, result: t.Any) -> None:
         """Done."""
@@ -62,5 +64,5 @@ class CallbackModule(CallbackBase):
     def v2_playbook_on_stats(self, stats: t.Any) -> None:
         """The end: print."""
         hosts = {host: stats.summarize(host) for host in sorted(stats.processed)}
-        custom = {host: values for host, values in stats.custom.items()}
+        custom = dict(stats.custom.items())
         print(json.dumps({"tasks": self.tasks, "stats": hosts, "custom": custom}, default=str))

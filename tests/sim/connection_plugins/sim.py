@@ -57,7 +57,7 @@ from ansible.utils.display import Display
 SIM = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
 sys.path.insert(0, os.path.dirname(os.path.dirname(SIM)))
 
-from tests.sim.paths import inside  # noqa: E402  (the path comes first)
+from tests.sim.paths import inside
 
 display = Display()
 ANOTHER_UID = "1000"
@@ -74,7 +74,7 @@ class Connection(Local):
         self._play_context.remote_user = self.get_option("user")
         return self
 
-    def exec_command(self, cmd: str, in_data: t.Optional[bytes] = None, sudoable: bool = True) -> tuple[int, bytes, bytes]:
+    def exec_command(self, cmd: str, in_data: bytes | None = None, sudoable: bool = True) -> tuple[int, bytes, bytes]:
         """Run a command inside; a host that is down, or that never came back from a reboot, does not answer."""
         self._answers()
         rc, out, err = super().exec_command(self._inside(cmd), in_data=in_data, sudoable=sudoable)
@@ -95,11 +95,11 @@ class Connection(Local):
         Local.put_file(self, inside(self._tree(), in_path), out_path)
 
     def _tree(self) -> str:
-        return os.path.realpath(self.get_option("tree"))
+        return os.path.realpath(str(self.get_option("tree")))
 
     def _python(self) -> str:
         named = self.get_option("interpreter")
-        return named if named and named.startswith("/") else sys.executable
+        return str(named) if named and named.startswith("/") else sys.executable
 
     def _answers(self) -> None:
         try:
@@ -116,7 +116,7 @@ class Connection(Local):
             words += ["--uid", ANOTHER_UID]
         return shlex.join([*words, "--", "/bin/sh", "-c", cmd])
 
-    def _mapped(self, cmd: str, in_data: t.Optional[bytes]) -> str:
+    def _mapped(self, cmd: str, in_data: bytes | None) -> str:
         """No namespace: only pipelined modules, with the hook that maps the host into the tree."""
         words = shlex.split(cmd)
         script = words[-1] if words[:2] == ["/bin/sh", "-c"] else cmd

@@ -13,7 +13,7 @@ import json
 import os
 import sys
 import types
-from typing import Any, Optional
+from typing import Any
 
 LIBRARY = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__)))))
 ROOT = os.environ.get("SIM_ROOT", "/")
@@ -27,7 +27,7 @@ class Loader:
     def __init__(self, real: Any) -> None:
         self.real = real
 
-    def create_module(self, spec: importlib.machinery.ModuleSpec) -> Optional[types.ModuleType]:
+    def create_module(self, spec: importlib.machinery.ModuleSpec) -> types.ModuleType | None:
         """Leave it to the import system."""
         return None
 
@@ -36,7 +36,7 @@ class Loader:
         if hasattr(self.real, "exec_module"):
             self.real.exec_module(module)
         else:
-            exec(self.real.get_code(module.__name__), module.__dict__)
+            exec(self.real.get_code(module.__name__), module.__dict__)  # noqa: S102  (what an importer is for)
         sys.path.append(LIBRARY)
         try:
             from tests.sim import played
@@ -52,7 +52,7 @@ class Loader:
 class Finder:
     """Finds `core.host` first, and what is refused."""
 
-    def find_spec(self, name: str, path: Any = None, target: Any = None) -> Optional[importlib.machinery.ModuleSpec]:
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> importlib.machinery.ModuleSpec | None:
         """The spec of the module with our loader around its own; None for any other module."""
         if ROOT != "/" and name.startswith(REFUSED):
             refuse(f"{name} would act on this machine, not on the simulated one: no namespace can be made here")
@@ -88,4 +88,4 @@ def uname() -> os.uname_result:
 
 REAL_UNAME = os.uname
 os.uname = uname
-sys.meta_path.insert(0, Finder())  # type: ignore[arg-type]
+sys.meta_path.insert(0, Finder())

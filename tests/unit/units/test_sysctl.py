@@ -93,7 +93,8 @@ def test_drift_is_repaired_and_nothing_else() -> None:
 
 
 def test_an_empty_mapping_and_a_removal_take_the_file_away_and_leave_the_values() -> None:
-    for settings in ({}, None):
+    both: tuple[dict[str, Any] | None, ...] = ({}, None)
+    for settings in both:
         host = machine()
         go(host, WANTED)
         outcome = go(host, settings)

@@ -23,13 +23,14 @@ NO_UNITS = "this version cannot verify a signed_spec, so it takes no settings fr
 
 
 class Ended(NamedTuple):
-    """How a pass ended: its outcomes by unit, in the fixed order; or the fault that came before any of them."""
+    """How a pass ended: an outcome for each unit, in the order of their turns; or the fault that came before any."""
 
     outcomes: tuple[Outcome, ...]
     fault: Fault | None
+    state: str
     label: str
     observed: int | None
-    inventory: dict[str, Any] | None = None
+    inventory: dict[str, Any] | None
 
 
 def run_section(argument_spec: dict[str, Any], plans: bool = False) -> None:
@@ -47,8 +48,7 @@ def run_section(argument_spec: dict[str, Any], plans: bool = False) -> None:
     except Fault as fault:
         host = PredictedHost(Host())
         ended = _ended((), fault, params, host, Records(host))
-    result = report(ended, params["fail_on"], params["only"])
-    leave(module, {**result, "changed": result["changed"] and (module.check_mode or not plans)})
+    leave(module, report(ended, params["fail_on"], params["only"], may_change=module.check_mode or not plans))
 
 
 def converge_section(params: Mapping[str, Any], host: Host, records: Records) -> Ended:
@@ -56,6 +56,7 @@ def converge_section(params: Mapping[str, Any], host: Host, records: Records) ->
     from ..units import catalog
 
     outcomes: dict[str, Outcome] = {}
+    turns: tuple[section.Turn, ...] = ()
     fault = None
     try:
         named = _named(params)
@@ -67,7 +68,8 @@ def converge_section(params: Mapping[str, Any], host: Host, records: Records) ->
             outcomes = take_some(turns, params["only"], catalog.unit, host, records, params["max_disruption"])
     except Fault as seen:
         fault = seen
-    return _ended(tuple(outcomes[unit] for unit in section.in_order(outcomes)), fault, params, host, records)
+    in_turn = tuple(outcomes[turn.unit] for turn in turns) if fault is None else ()
+    return _ended(in_turn, fault, params, host, records)
 
 
 def _named(params: Mapping[str, Any]) -> dict[str, Any]:
@@ -85,14 +87,17 @@ def _ended(
 ) -> Ended:
     """With what the host itself adds; what a refused section names is each refused, when that is known."""
     if fault is not None:
-        outcomes = tuple(failed(unit, fault) for unit in section.in_order(params["units"] or ()))
-    state = section.state_of([render(outcome) for outcome in _judged(outcomes, fault)])
+        names = params["units"] or {entry["unit"] for entry in params["wire_units"] or ()}
+        outcomes = tuple(failed(unit, fault) for unit in section.in_order(names))
+    state = section.state_of(_judged(outcomes, fault))
     label = params["label"] or (host.read(HOSTNAME) or "").strip() or "localhost"
-    return Ended(outcomes, fault, label, _observed(params["generation"], state, records))
+    observed = _observed(params["generation"], state, records)
+    return Ended(outcomes, fault, state, label, observed, _inventory(outcomes, host, records))
 
 
-def _judged(outcomes: tuple[Outcome, ...], fault: Fault | None) -> tuple[Outcome, ...]:
-    return outcomes if fault is None else (failed("host", fault),)
+def _judged(outcomes: tuple[Outcome, ...], fault: Fault | None) -> list[dict[str, Any]]:
+    """The results that decide; a fault before any unit stands for them."""
+    return [render(outcome) for outcome in (outcomes if fault is None else (failed("host", fault),))]
 
 
 def _observed(generation: int | None, state: str, records: Records) -> int | None:
@@ -105,24 +110,34 @@ def _observed(generation: int | None, state: str, records: Records) -> int | Non
         return None
 
 
+def _inventory(outcomes: tuple[Outcome, ...], host: Host, records: Records) -> dict[str, Any] | None:
+    """What the host is now, when the pass changed it."""
+    if host.predicted or not any(outcome.changed for outcome in outcomes):
+        return None
+    from .info import inventory
+
+    return inventory(host, records)
+
+
 # -- the result
 
 
-def report(ended: Ended, fail_on: str, only: list[str] | None = None) -> dict[str, Any]:
+def report(ended: Ended, fail_on: str, only: list[str] | None = None, may_change: bool = True) -> dict[str, Any]:
     """The keys of a whole host's result; `msg` names all that is not converged, when `fail_on` makes the task fail."""
-    results = [render(outcome) for outcome in ended.outcomes]
-    judged = [render(outcome) for outcome in _judged(ended.outcomes, ended.fault)]
+    in_turn = {outcome.unit: render(outcome) for outcome in ended.outcomes}
+    results = [in_turn[unit] for unit in section.in_order(in_turn)]
+    judged = results if ended.fault is None else _judged(ended.outcomes, ended.fault)
     reasons = section.reboot_reasons(results)
     message = section.message_of(judged) if ended.fault is None else ended.fault.message
     status: dict[str, Any] = {
-        "changed": any(result["changed"] for result in results),
+        "changed": may_change and any(result["changed"] for result in results),
         "units": results,
         "unconverged": [result["unit"] for result in results if result["state"] != "converged"],
-        "todo": [result["unit"] for result in results if section.steps_left(result)],
+        "todo": [unit for unit, result in in_turn.items() if section.steps_left(result)],
         "secrets_needed": [],
         "reboot_required": bool(reasons),
         "section": {
-            "state": section.state_of(judged),
+            "state": ended.state,
             "message": message,
             "observed_generation": ended.observed,
             "conditions": section.conditions_of(results),

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Callable
 
-from ..core.errors import Refused, StepFailed
+from ..core.errors import Fault, Refused, StepFailed
 from ..core.host import Host
 from ..core.plan import Unit
 from ..core.predict import PredictedHost
@@ -66,11 +66,21 @@ def take_some(
     predicted = host if host.predicted else PredictedHost(host)
     planned = take_turns(others, catalog, predicted, Records(predicted), max_disruption)
     for turn in others:
-        seen = planned[turn.unit]
-        if seen.failure is None and not seen.steps:
-            records.apply(turn.unit, None if turn.leaves else turn.settings)
-        outcomes[turn.unit] = seen._replace(changed=False, diff=())
+        outcomes[turn.unit] = _remembered(turn, planned[turn.unit]._replace(changed=False, diff=()), records)
     return outcomes
+
+
+def _remembered(turn: Turn, seen: Outcome, records: Records) -> Outcome:
+    if seen.failure is None and not seen.steps:
+        try:
+            records.apply(turn.unit, None if turn.leaves else turn.settings)
+        except Fault as fault:
+            return failed(turn.unit, fault)
+        except OSError as fault:
+            return failed(
+                turn.unit, StepFailed(f"cannot record {turn.unit} as applied: {fault}: mend it and run again")
+            )
+    return seen
 
 
 def _turn(turn: Turn, catalog: Catalog, host: Host, records: Records, max_disruption: str) -> Outcome:

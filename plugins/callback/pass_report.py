@@ -1,0 +1,79 @@
+# Copyright (c) 2026 bettercompute
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The callback pass_report."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ansible.plugins.callback import CallbackBase
+
+from ..plugin_utils.pass_table import Pass
+
+DOCUMENTATION = r"""
+name: pass_report
+type: aggregate
+short_description: One table at the end of what the run did to each host
+version_added: 0.1.0
+description:
+  - Prints, after the recap, each host's state, the units that changed, what it waits for and what failed, and below it
+    every reason in full.
+  - Reads the results of the collection's modules as they come in. A run without any prints nothing.
+requirements:
+  - Named in C(callbacks_enabled), as V(bettercompute.bcd.pass_report).
+author:
+  - bettercompute (@bettercompute)
+"""
+
+OURS = "bettercompute.bcd."
+
+
+class CallbackModule(CallbackBase):
+    """Collects the modules' results, and prints them at the end."""
+
+    CALLBACK_VERSION = 2.0
+    CALLBACK_TYPE = "aggregate"
+    CALLBACK_NAME = "bettercompute.bcd.pass_report"
+    CALLBACK_NEEDS_ENABLED = True
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._pass = Pass()
+
+    def v2_runner_on_ok(self, result: Any) -> None:
+        """A module's result."""
+        self._take(result)
+
+    def v2_runner_item_on_ok(self, result: Any) -> None:
+        """A module's result in a loop."""
+        self._take(result)
+
+    def v2_runner_item_on_failed(self, result: Any) -> None:
+        """A module's result in a loop, failed."""
+        self._take(result)
+
+    def v2_runner_on_failed(self, result: Any, ignore_errors: bool = False) -> None:
+        """A module's result, failed. A failure that came to no result is told as it is."""
+        if not self._take(result) and _is_ours(result):
+            self._pass.fault(result._host.get_name(), str(result._result.get("msg") or "failed without a message"))
+
+    def v2_runner_on_unreachable(self, result: Any) -> None:
+        """A host that could not be reached."""
+        self._pass.fault(result._host.get_name(), f"unreachable: {result._result.get('msg') or 'no reason given'}")
+
+    def v2_playbook_on_stats(self, stats: Any) -> None:
+        """The end of the run."""
+        lines = self._pass.lines()
+        if lines:
+            self._display.banner("PASS REPORT")
+            for line in lines:
+                self._display.display(line)
+
+    def _take(self, result: Any) -> bool:
+        """Whether the result is one of ours."""
+        return _is_ours(result) and self._pass.add(result._host.get_name(), result._result)
+
+
+def _is_ours(result: Any) -> bool:
+    return str(getattr(result._task, "resolved_action", None) or result._task.action).startswith(OURS)

@@ -19,6 +19,7 @@ from ..core.predict import PredictedHost
 from ..core.records import Records
 from ..core.runner import Goal, converge
 from ..look.config import refuse_if_outside, refuse_where_signed
+from ..plan.settings import wire_settings
 from .result import failed, render
 
 
@@ -37,13 +38,6 @@ def run_unit(unit: Unit, argument_spec: dict[str, Any]) -> None:
     except Fault as fault:
         outcome = failed(unit.name, fault)
     leave(module, render(outcome))
-
-
-def wire_settings(unit: Unit, params: dict[str, Any]) -> dict[str, Any]:
-    """The module's options as settings in wire form; an option that was not given is not managed."""
-    if [field.wire for field in unit.fields] == [""]:
-        return dict(params.get(unit.fields[0].option) or {})
-    return {field.wire: params[field.option] for field in unit.fields if params.get(field.option) is not None}
 
 
 @contextmanager

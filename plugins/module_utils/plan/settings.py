@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..core.errors import Refused
-from ..core.plan import Field
+from ..core.plan import Field, Unit
 
 WORDS = {
     str: "a string",
@@ -34,3 +34,10 @@ def strict(unit: str, fields: tuple[Field, ...], given: Mapping[str, Any]) -> di
     if faults:
         raise Refused(f"{unit}: {'; '.join(faults)}: correct the settings")
     return dict(given)
+
+
+def wire_settings(unit: Unit, params: Mapping[str, Any]) -> dict[str, Any]:
+    """The module's options as settings in wire form; an option that was not given is not managed."""
+    if [field.wire for field in unit.fields] == [""]:
+        return dict(params.get(unit.fields[0].option) or {})
+    return {field.wire: params[field.option] for field in unit.fields if params.get(field.option) is not None}

@@ -21,8 +21,8 @@ def tree(tmp_path: Path) -> Path:
     root = tmp_path / "root"
     for folder in ("etc/sysctl.d", "var/lib"):
         (root / folder).mkdir(parents=True)
-    for folder in (root, *(path for path in root.rglob("*") if path.is_dir())):
-        folder.chmod(0o755)
+    for directory in (root, *(path for path in root.rglob("*") if path.is_dir())):
+        directory.chmod(0o755)
     return root
 
 

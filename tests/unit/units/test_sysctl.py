@@ -18,7 +18,7 @@ from ansible_collections.bettercompute.bcd.plugins.module_utils.core.predict imp
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.records import STATE, Records
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.runner import Goal, Outcome, converge
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.step import Effect, run
-from ansible_collections.bettercompute.bcd.plugins.module_utils.front.module import wire_settings
+from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.settings import wire_settings
 from ansible_collections.bettercompute.bcd.plugins.module_utils.units.sysctl import UNIT
 from tests.unit.fake_host import FakeHost, Kernel, Killed
 

@@ -1,0 +1,103 @@
+# Copyright (c) 2026 bettercompute
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Unit files of ours: what is written, enabled and reloaded, and what is left alone."""
+
+from __future__ import annotations
+
+import pytest
+
+from ansible_collections.bettercompute.bcd.plugins.module_utils.core.plan import Answer, Past, Todo
+from ansible_collections.bettercompute.bcd.plugins.module_utils.core.step import File, Step
+from ansible_collections.bettercompute.bcd.plugins.module_utils.look.systemd import systemd, unit_file
+from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.systemd import (
+    RELOAD,
+    Systemd,
+    UnitFile,
+    drop_unit,
+    keep_unit,
+    reload,
+    start,
+    stop,
+)
+from tests.unit.fake_host import FakeHost
+
+NAME, TARGET, TEXT = "bcd-x.service", "multi-user.target", "# Managed by bettercompute.bcd\n[Unit]\n"
+PATH = "/etc/systemd/system/bcd-x.service"
+LINK = "/etc/systemd/system/multi-user.target.wants/bcd-x.service"
+NEW = UnitFile(NAME, TARGET)
+KEPT = UnitFile(NAME, TARGET, File(TEXT), enabled=True)
+
+
+def planned(seen: UnitFile, *, wanted: bool = True, past: Past | None = None, holds: bool = False) -> list[Step]:
+    todo = Todo()
+    due = keep_unit(todo, seen, TEXT) if wanted else drop_unit(todo, seen)
+    reload(todo, Systemd(True, holds), (seen,), due, past or Past())
+    return list(todo.plan().steps)
+
+
+def told(steps: list[Step]) -> list[str]:
+    return [" ".join(step.argv) or f"{step.kind} {step.path}" for step in steps]
+
+
+def test_a_new_unit_is_written_enabled_and_loaded_with_one_reload() -> None:
+    steps = planned(NEW)
+    assert told(steps) == [f"write {PATH}", f"systemctl enable --no-reload {NAME}", "systemctl daemon-reload"]
+    assert steps[0].owes == (RELOAD,)
+    assert steps[2].pays == (RELOAD,)
+
+
+def test_a_unit_that_is_as_kept_needs_nothing() -> None:
+    assert planned(KEPT) == []
+
+
+def test_a_link_that_is_gone_needs_no_reload() -> None:
+    assert told(planned(KEPT._replace(enabled=False))) == [f"systemctl enable --no-reload {NAME}"]
+
+
+@pytest.mark.parametrize("seen", [KEPT._replace(behind=True), KEPT])
+def test_a_reload_that_a_killed_pass_owes_or_that_systemd_asks_for(seen: UnitFile) -> None:
+    past = Past() if seen.behind else Past(owed=frozenset((RELOAD,)))
+    assert told(planned(seen, past=past)) == ["systemctl daemon-reload"]
+
+
+@pytest.mark.parametrize(("holds", "disruption"), [(False, "none"), (True, "service")])
+def test_a_reload_disturbs_containers_that_hold_gpus(holds: bool, disruption: str) -> None:
+    steps = planned(NEW, holds=holds)
+    assert [step.disruption for step in steps] == ["none", "none", disruption]
+
+
+def test_a_removal_takes_the_link_then_the_file() -> None:
+    steps = planned(KEPT, wanted=False)
+    assert told(steps) == [f"remove {LINK}", f"remove {PATH}", "systemctl daemon-reload"]
+    assert [step.owes for step in steps] == [(RELOAD,), (RELOAD,), ()]
+    assert told(planned(KEPT._replace(file=None), wanted=False)) == [f"remove {LINK}", "systemctl daemon-reload"]
+    assert planned(NEW, wanted=False) == []
+
+
+def test_starting_disturbs_nothing_and_stopping_does() -> None:
+    assert (start(NAME).argv, start(NAME).disruption) == (("systemctl", "start", NAME), "none")
+    assert (stop(NAME).argv, stop(NAME).disruption) == (("systemctl", "stop", NAME), "service")
+
+
+@pytest.mark.parametrize(
+    ("files", "seen"),
+    [
+        ({}, Systemd(False, False)),
+        ({"/run/systemd/system/x": ""}, Systemd(True, False)),
+        ({"/run/systemd/system/x": "", "/etc/cdi/nvidia.json": ""}, Systemd(True, False)),
+        ({"/run/systemd/system/x": "", "/etc/cdi/bcd-a1.json": ""}, Systemd(True, True)),
+        ({"/etc/cdi/bcd-a1.json.bak": ""}, Systemd(False, False)),
+    ],
+)
+def test_what_a_look_sees_of_systemd(files: dict[str, str], seen: Systemd) -> None:
+    assert systemd(FakeHost(files)) == seen
+
+
+@pytest.mark.parametrize(("said", "behind"), [("yes\n", True), ("no\n", False), ("", False)])
+def test_a_look_at_a_unit_asks_the_manager_only_when_told_to(said: str, behind: bool) -> None:
+    host = FakeHost({PATH: TEXT, LINK: ""}, {"systemctl": lambda _host, _argv: Answer(0, said)})
+    assert unit_file(host, NAME, TARGET) == KEPT
+    assert host.asked == []
+    assert unit_file(host, NAME, TARGET, ask=True) == KEPT._replace(behind=behind)
+    assert host.asked == [("systemctl", "show", "--property=NeedDaemonReload", "--value", NAME)]

@@ -14,6 +14,7 @@ from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.pages impor
     G1,
     M2,
     Gap,
+    Node,
     Pages,
     Pool,
     Size,
@@ -109,7 +110,7 @@ def test_boot_arguments_reserve_exactly_what_is_wanted(
 
 
 def test_memory_is_given_back_before_it_is_taken_and_large_pages_come_first() -> None:
-    wanted = {G1: {0: 0, 1: 4}, M2: {0: 100, 1: 0}}
+    wanted: dict[Size, dict[Node, int]] = {G1: {0: 0, 1: 4}, M2: {0: 100, 1: 0}}
     pools = {G1: Pool(Pages(2), {0: Pages(2, 2), 1: Pages(0)}), M2: Pool(Pages(50), {0: Pages(0), 1: Pages(50, 50)})}
     assert [(step.path, step.text) for step in moves(wanted, pools, Past())] == [
         ("/sys/devices/system/node/node0/hugepages/hugepages-1048576kB/nr_hugepages", "0"),
@@ -120,7 +121,7 @@ def test_memory_is_given_back_before_it_is_taken_and_large_pages_come_first() ->
 
 
 def test_every_pool_is_a_lane_of_its_own() -> None:
-    wanted = {G1: {0: 1, 1: 1}, M2: {None: 1}}
+    wanted: dict[Size, dict[Node, int]] = {G1: {0: 1, 1: 1}, M2: {None: 1}}
     steps = moves(wanted, {G1: Pool(Pages(0)), M2: Pool(Pages(0))}, Past())
     assert len({step.lane for step in steps}) == 3
     assert "" not in {step.lane for step in steps}
@@ -149,7 +150,8 @@ def test_when_a_pool_is_written(size: Size, wanted: int, now: Pages, tried: str 
 
 
 def test_a_shortfall_counts_once_the_kernel_was_asked() -> None:
-    wanted, pool = {0: 4, 1: 4}, Pool(Pages(5), {0: Pages(4), 1: Pages(1)})
+    wanted: dict[Node, int] = {0: 4, 1: 4}
+    pool = Pool(Pages(5), {0: Pages(4), 1: Pages(1)})
     assert short(G1, wanted, pool, Past()) == ()
     assert short(G1, wanted, pool, Past(tried={f"{count_file(G1, 1)}=4": "1"})) == (Gap(1, 4, 1),)
     assert short(G1, wanted, pool, Past(tried={f"{count_file(G1, 1)}=8": "1"})) == ()

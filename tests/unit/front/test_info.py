@@ -132,6 +132,7 @@ def test_the_machine_that_runs_this_test(account: str) -> None:
     assert {key for key, value in seen.items() if value is None} == named
 
 
+@pytest.mark.needs_ansible
 def test_the_module_takes_what_the_action_group_gives_and_changes_nothing() -> None:
     options = {"signed_spec": {"body": ""}, "max_disruption": "none", "_ansible_check_mode": True}
     ran = subprocess.run(

@@ -14,7 +14,7 @@ import pytest
 TOP = Path(__file__).resolve().parents[3]
 ROOM = "ansible_collections.bettercompute.bcd.plugins.module_utils"
 # Ansible is there only inside a module's run: of what imports it, and what stands on that.
-NEEDS_ANSIBLE = ("from ansible.module_utils", "from .module import")
+NEEDS_ANSIBLE = ("\nfrom ansible.module_utils", "\nfrom .module import")
 
 
 def module_names() -> list[str]:

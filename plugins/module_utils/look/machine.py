@@ -10,6 +10,7 @@ from collections import Counter
 from typing import Any
 
 from ..core.host import Host
+from ..plan.cpulist import parse
 from ..plan.pages import HOST, NODES, Node, Size
 from .memory import node_ids, pages, parse_total
 
@@ -17,18 +18,12 @@ CPUS = "/sys/devices/system/cpu"
 IOMMUS, GROUPS = "/sys/class/iommu", "/sys/kernel/iommu_groups"
 
 
-def count_cpus(cpulist: str) -> int:
-    """How many CPUs the kernel's own list names: "0-3,8" is 5."""
-    spans = (item.partition("-") for item in cpulist.strip().split(",") if item)
-    return sum(int(last or first) - int(first) + 1 for first, _dash, last in spans)
-
-
 def cpu(host: Host) -> dict[str, Any]:
     """`count` of CPUs online, `isolated` as a cpulist ("" for none), `governors` in use with their counts of CPUs."""
     numbers = sorted(int(name[3:]) for name in host.names(CPUS) if re.fullmatch(r"cpu\d+", name))
     shown = (host.read(f"{CPUS}/cpu{number}/cpufreq/scaling_governor") for number in numbers)
     return {
-        "count": count_cpus(host.read(f"{CPUS}/online") or ""),
+        "count": len(parse(host.read(f"{CPUS}/online") or "")),
         "isolated": (host.read(f"{CPUS}/isolated") or "").strip(),
         "governors": dict(sorted(Counter(governor.strip() for governor in shown if governor).items())),
     }

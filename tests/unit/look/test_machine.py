@@ -21,12 +21,9 @@ def pool(folder: str, total: int, free: int, surplus: int) -> dict[str, str]:
     }
 
 
-@pytest.mark.parametrize(
-    ("cpulist", "count"),
-    [("0\n", 1), ("0-3\n", 4), ("0-3,8\n", 5), ("0,2,4-5\n", 4), ("0-127,256-383\n", 256), ("\n", 0)],
-)
-def test_cpus_are_counted_as_the_kernel_lists_them(cpulist: str, count: int) -> None:
-    assert machine.count_cpus(cpulist) == count
+@pytest.mark.parametrize(("online", "count"), [("0\n", 1), ("0-3,8\n", 5), ("0,2,4-5\n", 4), ("0-127,256-383\n", 256)])
+def test_cpus_online_are_counted_as_the_kernel_lists_them(online: str, count: int) -> None:
+    assert machine.cpu(FakeHost({f"{CPU}/online": online}))["count"] == count
 
 
 def test_cpus_with_an_offline_one_and_two_governors() -> None:

@@ -34,6 +34,7 @@ KEYS = {
     "applied",
     "reboot_required",
     "reboot_reasons",
+    "rebooted_for",
     "unreadable",
 }
 
@@ -69,6 +70,7 @@ def test_a_host_that_we_never_touched() -> None:
         "applied": [],
         "reboot_required": False,
         "reboot_reasons": {},
+        "rebooted_for": {},
         "unreadable": [],
     }
     assert host.calls == []
@@ -83,9 +85,11 @@ def test_what_we_applied_and_why_it_waits_in_this_boot_only() -> None:
     seen = facts(host)
     assert seen["applied"] == ["cpu", "sysctl"]
     assert (seen["reboot_required"], seen["reboot_reasons"]) == (True, {"cpu": "cpu: reboot the node"})
+    assert seen["rebooted_for"] == {}
     host.reboot()
     seen = facts(host)
     assert (seen["boot_id"], seen["reboot_required"], seen["reboot_reasons"]) == ("next-boot", False, {})
+    assert seen["rebooted_for"] == {"cpu": "cpu: reboot the node"}
 
 
 def test_what_cannot_be_read_is_null_and_named_and_costs_nothing_else() -> None:
@@ -106,7 +110,8 @@ def test_a_record_that_is_none_is_named() -> None:
     host.put(f"{STATE}/reboot.json", "not ours")
     seen = facts(host)
     assert (seen["reboot_required"], seen["reboot_reasons"], seen["applied"]) == (None, None, [])
-    assert [line.split(":")[0] for line in seen["unreadable"]] == ["reboot_required", "reboot_reasons"]
+    names = ["reboot_required", "reboot_reasons", "rebooted_for"]
+    assert [line.split(":")[0] for line in seen["unreadable"]] == names
 
 
 @pytest.fixture(params=["as this account", "without root"])

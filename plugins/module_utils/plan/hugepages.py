@@ -231,8 +231,7 @@ def _wait_for_small(todo: Todo, wanted: Mapping[Node, int], now: Now, past: Past
     if gaps:
         todo.wait(
             "NotReady",
-            f"{UNIT}: the kernel finds memory for {pages.listed(gaps)} pages of 2 MiB: each pass "
-            f"tries again; free memory, or lower {M2.wire}",
+            f"{UNIT}: pages of 2 MiB found: {pages.listed(gaps)}; each pass tries again: free memory, or lower pages2m",
         )
     _wait_for_use(todo, M2, wanted, pool, past)
 

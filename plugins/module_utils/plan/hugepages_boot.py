@@ -67,7 +67,7 @@ def reserve(
 
 def _wait(tokens: str, gaps: tuple[Gap, ...], stand: Arguments) -> tuple[str, str]:
     """What the missing pages wait for: a boot, a boot that really has the arguments, or memory that is not there."""
-    found = f"{UNIT}: the kernel found {listed(gaps)} pages of 1 GiB"
+    found = f"{UNIT}: pages of 1 GiB found: {listed(gaps)}"
     if stand.active:
         return "NotReady", (
             f"{found}, although this boot has {tokens}: the host has no more memory in such pieces, so lower pages1g"

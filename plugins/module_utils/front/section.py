@@ -14,7 +14,6 @@ from ..core.predict import PredictedHost
 from ..core.records import Records
 from ..core.runner import Outcome
 from ..plan import section
-from .module import leave, opened, start
 from .result import failed, render
 from .turns import take_some, take_turns
 
@@ -35,6 +34,8 @@ class Ended(NamedTuple):
 
 def run_section(argument_spec: dict[str, Any], plans: bool = False) -> None:
     """Converge the whole section by the module's options, and exit; `plans`: only say what that would take."""
+    from .module import leave, opened, start  # Ansible: the pass below is made without it too
+
     module = start(
         argument_spec,
         mutually_exclusive=[["units", "wire_units"]],

@@ -12,7 +12,7 @@ from ..core.errors import Refused
 from ..core.plan import Field, Past, Plan, Todo
 from ..core.step import Effect, set_value
 from . import cpulist
-from .bootargs import Arguments, keep_arguments
+from .bootargs import LANE, Arguments, keep_arguments
 from .loader import Boot
 from .settings import strict
 
@@ -40,7 +40,9 @@ class Policy(NamedTuple):
 
 
 class Now(NamedTuple):
-    """What the host shows; `nohz_full` is None where this kernel has none, `boot` where no argument is concerned."""
+    """What the host shows; `running` is its command line, `nohz_full` is None where this kernel has none, `boot` where no
+    argument is concerned.
+    """
 
     policies: tuple[Policy, ...] = ()
     present: tuple[int, ...] = ()
@@ -48,6 +50,7 @@ class Now(NamedTuple):
     isolated: str = ""
     nohz_full: str | None = None
     rivals: tuple[str, ...] = ()
+    running: str = ""
     boot: Boot | None = None
 
 
@@ -82,10 +85,10 @@ def plan(settings: Settings, now: Now, past: Past) -> Plan:
         _plan_governor(todo, settings.governor, now)
     if now.boot is not None:
         found = keep_arguments(todo, UNIT, arguments(cpus), now.boot, past)
-        if cpus and found.loader:
+        if cpus and found.loader and LANE not in past.failed:
             _wait(todo, cpus, now, found)
-        elif not cpus:
-            _note_left(todo, now, found)
+    if not cpus:
+        _note_left(todo, now)
     return todo.plan()
 
 
@@ -93,7 +96,8 @@ def absent(now: Now, past: Past) -> Plan:
     """Take out our boot arguments; the governor stays."""
     todo = Todo()
     if now.boot is not None:
-        _note_left(todo, now, keep_arguments(todo, UNIT, (), now.boot, past))
+        keep_arguments(todo, UNIT, (), now.boot, past)
+    _note_left(todo, now)
     todo.note(f"{UNIT}: the governor stays as it is")
     return todo.plan()
 
@@ -177,6 +181,7 @@ def _listed(shown: str) -> str:
     return "" if shown == "(null)" else shown
 
 
-def _note_left(todo: Todo, now: Now, found: Arguments) -> None:
-    if not found.active and found.loader and now.isolated:
-        todo.note(f"{UNIT}: CPUs {now.isolated} stay isolated until the next boot")
+def _note_left(todo: Todo, now: Now) -> None:
+    """The record of our arguments is gone by now, and the running kernel still has them."""
+    if now.isolated and f" {' '.join(arguments(now.isolated))} " in f" {now.running} ":
+        todo.note(f"{UNIT}: CPUs {now.isolated} stay isolated at least until the next boot")

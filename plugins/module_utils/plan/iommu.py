@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 
 from ..core.errors import Refused
 from ..core.plan import Field, Past, Plan, Todo
-from .bootargs import Arguments, keep_arguments
+from .bootargs import LANE, Arguments, keep_arguments
+from .cmdline import flat, words
 from .loader import Boot
 from .settings import strict
 
@@ -32,11 +33,14 @@ class Settings(NamedTuple):
 
 
 class Now(NamedTuple):
-    """The CPU's vendor_id ("" when it has none), what /sys/class/iommu lists, whether there are groups, the loader."""
+    """The CPU's vendor_id ("" when it has none), what /sys/class/iommu lists, whether there are groups, the running
+    command line, the loader.
+    """
 
     vendor: str
     units: tuple[str, ...]
     groups: bool
+    running: str
     boot: Boot
 
     @property
@@ -65,8 +69,8 @@ def plan(settings: Settings, now: Now, past: Past) -> Plan:
     todo = Todo()
     wanted = arguments(settings, now.vendor)
     found = keep_arguments(todo, UNIT, wanted, now.boot, past)
-    if not found.loader:
-        return todo.plan()
+    if not found.loader or LANE in past.failed:
+        return todo.plan()  # nothing is known yet, or no boot will bring it
     if now.on:
         _note_next_boot(todo, wanted, found)
         return todo.plan()
@@ -85,9 +89,9 @@ def plan(settings: Settings, now: Now, past: Past) -> Plan:
 def absent(now: Now, past: Past) -> Plan:
     """Take out our boot arguments; the running kernel keeps what it booted with."""
     todo = Todo()
-    found = keep_arguments(todo, UNIT, (), now.boot, past)
-    if found.loader and not found.active:
-        todo.note(f"{UNIT}: the IOMMU stays as it is until the next boot")
+    if set(words(now.running)) & {PASSTHROUGH, *flat(SWITCHES.values())}:
+        todo.note(f"{UNIT}: the IOMMU stays as it is at least until the next boot")
+    keep_arguments(todo, UNIT, (), now.boot, past)
     return todo.plan()
 
 

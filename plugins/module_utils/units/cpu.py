@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from ..core.host import Host
 from ..core.plan import Unit
-from ..look.boot import boot
+from ..look.boot import boot, running_line
 from ..look.cpu import cpus, policies, rivals, shown
 from ..plan import cpu as planner
 from ..plan.bootargs import record_path
@@ -25,6 +25,7 @@ def look(host: Host, settings: planner.Settings | None) -> planner.Now:
         isolated=shown(host, "isolated") or "",
         nohz_full=shown(host, "nohz_full"),
         rivals=rivals(host) if governor else (),
+        running=running_line(host),
         boot=boot(host, planner.UNIT) if concerned else None,
     )
 

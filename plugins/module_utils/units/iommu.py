@@ -9,7 +9,7 @@ import re
 
 from ..core.host import Host
 from ..core.plan import Unit
-from ..look.boot import boot
+from ..look.boot import boot, running_line
 from ..plan import iommu as planner
 
 
@@ -25,6 +25,7 @@ def look(host: Host, settings: planner.Settings | None) -> planner.Now:
         vendor=vendor(host.read("/proc/cpuinfo") or "") if settings else "",
         units=host.names("/sys/class/iommu"),
         groups=bool(host.names("/sys/kernel/iommu_groups")),
+        running=running_line(host),
         boot=boot(host, planner.UNIT),
     )
 

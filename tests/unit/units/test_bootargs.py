@@ -1,0 +1,471 @@
+# Copyright (c) 2026 bettercompute
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Boot arguments through the units cpu and iommu, on every loader: whole passes on hosts in memory."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from ansible_collections.bettercompute.bcd.plugins.module_utils.core.plan import Answer, Past, Todo, Unit
+from ansible_collections.bettercompute.bcd.plugins.module_utils.core.predict import PredictedHost
+from ansible_collections.bettercompute.bcd.plugins.module_utils.core.records import Records
+from ansible_collections.bettercompute.bcd.plugins.module_utils.core.runner import Goal, Outcome, converge
+from ansible_collections.bettercompute.bcd.plugins.module_utils.look.boot import boot
+from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.bootargs import keep_arguments
+from ansible_collections.bettercompute.bcd.plugins.module_utils.units.cpu import UNIT as CPU
+from ansible_collections.bettercompute.bcd.plugins.module_utils.units.iommu import UNIT as IOMMU
+from tests.unit.boot_machines import CLOUD, LOADERS, entries, machine, next_line, reboot
+from tests.unit.fake_host import FakeHost, Killed
+
+ISOLATE = {"isolate": "4-5"}
+WANTED = "isolcpus=managed_irq,domain,4-5 nohz_full=4-5 rcu_nocbs=4-5"
+AMD = "amd_iommu=on iommu=pt"
+RECORD = "/var/lib/bcd-hostconfig/bootargs/cpu"
+DROP_IN = "/etc/default/grub.d/90-bcd-cpu.cfg"
+NAMES = {
+    "grub": "GRUB",
+    "suse": "GRUB",
+    "grubby": "GRUB (grubby)",
+    "systemd-boot": "systemd-boot",
+    "uki": "a unified kernel image",
+    "ostree": "ostree",
+}
+HEADER = "# Managed by bettercompute.bcd: local edits are replaced.\n"
+
+
+def go(host: FakeHost, settings: dict[str, Any] | None, unit: Unit = CPU, *, check: bool = False) -> Outcome:
+    seen = PredictedHost(host) if check else host
+    return converge(Goal(unit, settings), seen, Records(seen))
+
+
+def lines(outcome: Outcome) -> list[str]:
+    return [line.action for line in outcome.steps]
+
+
+def tree(host: FakeHost) -> dict[str, str]:
+    """Everything but our own state."""
+    return {path: file.text for path, file in host.files.items() if not path.startswith("/var/lib/bcd-hostconfig/")}
+
+
+def has(line: str, arguments: str) -> bool:
+    return f" {arguments} " in f" {line} "
+
+
+@pytest.mark.parametrize("loader", LOADERS)
+def test_from_nothing_to_isolated(loader: str) -> None:
+    host = machine(loader)
+    before = next_line(host)
+    first = go(host, ISOLATE)
+    assert first.failure is None
+    assert first.changed
+    assert [wait.message for wait in first.pending] == [
+        'cpu: CPUs 4-5 are isolated from the next boot (now: ""): reboot the node'
+    ]
+    assert all(has(line, WANTED) for line in entries(host)), entries(host)
+    assert all(word in next_line(host).split() for word in before.split())
+
+    waiting = go(host, ISOLATE)
+    assert (waiting.changed, waiting.steps, waiting.pending) == (False, (), first.pending)
+
+    reboot(host)
+    after = go(host, ISOLATE)
+    assert (after.changed, after.steps, after.pending, after.state) == (False, (), (), "converged")
+
+
+@pytest.mark.parametrize("loader", LOADERS)
+def test_check_mode_says_the_steps_that_are_then_taken(loader: str) -> None:
+    host = machine(loader)
+    before = dict(host.files)
+    foreseen = go(host, ISOLATE, check=True)
+    assert host.files == before
+    assert host.calls == []
+    taken = go(host, ISOLATE)
+    assert lines(foreseen) == lines(taken)
+    assert foreseen.pending == taken.pending
+    assert foreseen.changed
+    reboot(host)
+    foreseen = go(host, {"isolate": "6-7"}, check=True)
+    assert lines(foreseen) == lines(go(host, {"isolate": "6-7"}))
+    foreseen = go(host, None, check=True)
+    assert lines(foreseen) == lines(go(host, None))
+    assert foreseen.failure is None
+
+
+@pytest.mark.parametrize("loader", LOADERS)
+def test_removal_leaves_every_file_as_it_was(loader: str) -> None:
+    host = machine(loader)
+    before = tree(host)
+    go(host, ISOLATE)
+    go(host, {}, IOMMU)
+    assert all(has(line, WANTED) and has(line, AMD) for line in entries(host))
+    go(host, None)
+    assert not any(has(line, WANTED) for line in entries(host))
+    assert all(has(line, AMD) for line in entries(host))
+    gone = go(host, None, IOMMU)
+    after = tree(host)
+    if (
+        loader == "systemd-boot"
+    ):  # cpu made it, and iommu's words were in it when cpu left: it stays, with no word of ours
+        assert after.pop("/etc/kernel/cmdline").split() == "root=UUID=5b0c ro quiet".split()
+    assert after == before
+    assert gone.state == "converged"
+    assert host.text(RECORD) is None
+    again = go(host, None)
+    assert (again.changed, again.steps) == (False, ())
+
+
+@pytest.mark.parametrize("loader", LOADERS)
+def test_one_unit_alone_leaves_nothing_behind(loader: str) -> None:
+    host = machine(loader)
+    before = tree(host)
+    go(host, ISOLATE)
+    go(host, {"isolate": ""})
+    assert tree(host) == before
+
+
+@pytest.mark.parametrize("loader", LOADERS)
+def test_another_list_replaces_the_first(loader: str) -> None:
+    host = machine(loader)
+    go(host, ISOLATE)
+    reboot(host)
+    moved = go(host, {"isolate": "6-7"})
+    assert [wait.message for wait in moved.pending] == [
+        'cpu: CPUs 6-7 are isolated from the next boot (now: "4-5"): reboot the node'
+    ]
+    assert all(has(line, WANTED.replace("4-5", "6-7")) and "4-5" not in line for line in entries(host)), entries(host)
+    reboot(host, "third-boot")
+    assert go(host, {"isolate": "6-7"}).state == "converged"
+
+
+@pytest.mark.parametrize("loader", LOADERS)
+@pytest.mark.parametrize("settings", [ISOLATE, {"isolate": "6-7"}, None])
+def test_killed_at_every_change_nothing_is_lost(loader: str, settings: dict[str, Any] | None) -> None:
+    """First killed, then a clean pass: the same entries as without the kill, and nothing left to do."""
+
+    def prepared() -> FakeHost:
+        host = machine(loader)
+        if settings != ISOLATE:
+            go(host, ISOLATE)
+            host.calls.clear()
+        return host
+
+    straight = prepared()
+    go(straight, settings)
+    changes = len(straight.calls)
+    assert changes > 2
+    for at in range(1, changes + 1):
+        host = prepared()
+        host.kill_at = at
+        with pytest.raises(Killed):
+            go(host, settings)
+        host.kill_at = 0
+        healed = go(host, settings)
+        assert healed.failure is None, (at, healed.failure)
+        assert entries(host) == entries(straight), at
+        assert tree(host) == tree(straight), at
+        assert go(host, settings).steps == (), at
+
+
+@pytest.mark.parametrize("loader", LOADERS)
+def test_the_node_booted_without_the_argument(loader: str) -> None:
+    host = machine(loader)
+    without = next_line(host)
+    go(host, ISOLATE)
+    reboot(host, line=without)
+    outcome = go(host, ISOLATE)
+    (wait,) = outcome.pending
+    assert wait.reason == "RebootRequired"
+    assert wait.message.startswith('cpu: CPUs 4-5 are isolated from the next boot (now: ""): reboot the node')
+    assert "booted without the argument" in wait.message
+    assert NAMES[loader] in wait.message
+    assert (outcome.changed, outcome.steps) == (False, ())
+
+
+@pytest.mark.parametrize("loader", LOADERS)
+def test_lost_before_the_boot_is_not_booted_without(loader: str) -> None:
+    """Somebody took the arguments out, and the node booted: they are put back, and the next boot has them."""
+    host = machine(loader)
+    pristine = tree(host)
+    go(host, ISOLATE)
+    for path in set(tree(host)) - set(pristine):
+        del host.files[path]
+    for path, text in pristine.items():
+        host.put(path, text)
+    reboot(host)
+    outcome = go(host, ISOLATE)
+    assert outcome.changed
+    assert [wait.message for wait in outcome.pending] == [
+        'cpu: CPUs 4-5 are isolated from the next boot (now: ""): reboot the node'
+    ]
+    assert all(has(line, WANTED) for line in entries(host))
+
+
+@pytest.mark.parametrize("loader", ["suse", "grubby", "systemd-boot", "uki", "ostree"])
+def test_words_that_were_there_before_us_stay_when_we_go(loader: str) -> None:
+    host = machine(loader)
+    go(host, {}, IOMMU)
+    host.remove("/var/lib/bcd-hostconfig/bootargs/iommu")  # as if an administrator had set them
+    before = tree(host)
+    outcome = go(host, {}, IOMMU)
+    assert json.loads(host.text("/var/lib/bcd-hostconfig/bootargs/iommu") or "")["owned"] == []
+    assert outcome.failure is None
+    go(host, None, IOMMU)
+    assert tree(host) == before
+
+
+def test_the_record_says_what_was_set_and_when() -> None:
+    host = machine("grubby")
+    go(host, ISOLATE)
+    record = json.loads(host.text(RECORD) or "")
+    assert record == {
+        "version": 1,
+        "arguments": WANTED.split(),
+        "owned": WANTED.split(),
+        "boot_id": "first-boot",
+        "created": None,
+    }
+
+
+# -- GRUB
+
+
+def test_the_drop_in_wins_over_the_cloud_image_and_reaches_recovery_entries() -> None:
+    host = machine("grub")
+    foreign = {path: host.text(path) for path in ("/etc/default/grub", "/etc/default/grub.d/50-cloudimg-settings.cfg")}
+    go(host, ISOLATE)
+    assert host.text(DROP_IN) == HEADER + f'GRUB_CMDLINE_LINUX="$GRUB_CMDLINE_LINUX {WANTED}"\n'
+    assert {path: host.text(path) for path in foreign} == foreign
+    assert foreign["/etc/default/grub.d/50-cloudimg-settings.cfg"] == CLOUD
+    menu = host.text("/boot/grub/grub.cfg") or ""
+    ours = [line for line in menu.splitlines() if "/boot/vmlinuz-" in line]
+    assert len(ours) == 4
+    assert all(has(line, WANTED) and 'quiet  dyndbg="file a +p"' in line for line in ours)
+    assert "console=tty1 console=ttyS0" in menu
+    assert "linux /vmlinuz root=/dev/sdb1 ro\n" in menu
+
+
+def test_one_entry_without_the_arguments_is_not_done() -> None:
+    host = machine("grub")
+    go(host, ISOLATE)
+    menu = host.text("/boot/grub/grub.cfg") or ""
+    host.put("/boot/grub/grub.cfg", menu[::-1].replace(f" {WANTED}"[::-1], "", 1)[::-1])
+    assert not all(has(line, WANTED) for line in entries(host))
+    outcome = go(host, ISOLATE)
+    assert lines(outcome) == ["write /boot/grub/grub.cfg with update-grub"]
+    assert all(has(line, WANTED) for line in entries(host))
+
+
+@pytest.mark.parametrize("check", [True, False])
+def test_a_later_file_that_overrides_ours_is_named(check: bool) -> None:
+    host = machine("grub")
+    host.put("/etc/default/grub.d/zz.cfg", 'GRUB_CMDLINE_LINUX="quiet"\n')
+    outcome = go(host, ISOLATE, check=check)
+    assert outcome.failure is not None
+    assert outcome.failure.retryable
+    assert "update-grub ran and /boot/grub/grub.cfg lacks isolcpus=managed_irq,domain,4-5" in outcome.failure.message
+    assert "/etc/default/grub.d/zz.cfg overrides GRUB_CMDLINE_LINUX" in outcome.failure.message
+    assert outcome.pending == ()
+    if check:
+        return
+    again = go(host, ISOLATE)
+    assert again.failure == outcome.failure
+    assert not again.changed
+    host.remove("/etc/default/grub.d/zz.cfg")
+    assert go(host, ISOLATE).failure is None
+    assert all(has(line, WANTED) for line in entries(host))
+
+
+def test_a_later_file_that_goes_on_from_ours_overrides_nothing() -> None:
+    host = machine("grub")
+    host.put("/etc/default/grub.d/zz.cfg", 'GRUB_CMDLINE_LINUX="$GRUB_CMDLINE_LINUX audit=1"\n')
+    assert go(host, ISOLATE).failure is None
+
+
+def test_update_grub_that_does_nothing_is_found_out() -> None:
+    host = machine("grub")
+    host.programs["update-grub"] = lambda _host, _argv: Answer(0, "")
+    outcome = go(host, ISOLATE)
+    assert outcome.failure is not None
+    assert "done without effect" in outcome.failure.message
+
+
+def test_a_local_edit_of_the_drop_in_is_replaced() -> None:
+    host = machine("grub")
+    go(host, ISOLATE)
+    host.put(DROP_IN, HEADER + 'GRUB_CMDLINE_LINUX="$GRUB_CMDLINE_LINUX isolcpus=1"\n')
+    outcome = go(host, ISOLATE)
+    assert f"write {DROP_IN} again: it is not as we keep it" in lines(outcome)
+    assert "write /boot/grub/grub.cfg with update-grub" in lines(outcome)
+    assert go(host, ISOLATE).steps == ()
+
+
+def test_a_rival_argument_is_named_with_its_file_and_left_alone() -> None:
+    host = machine("grub")
+    host.put("/etc/default/grub", 'GRUB_CMDLINE_LINUX="isolcpus=2-3"\n')
+    update = host.programs["update-grub"]
+    update(host, ())
+    outcome = go(host, ISOLATE)
+    assert any("isolcpus=2-3" in note and "/etc/default/grub" in note for note in outcome.notes)
+    assert host.text("/etc/default/grub") == 'GRUB_CMDLINE_LINUX="isolcpus=2-3"\n'
+    assert not any("4-5" in note for note in go(host, {"isolate": "6-7"}).notes)
+
+
+def test_an_account_that_cannot_read_the_menu_says_so() -> None:
+    host = machine("grub")
+    host.unreadable.add("/boot/grub/grub.cfg")
+    host.user = 1000
+    outcome = go(host, ISOLATE, check=True)
+    assert outcome.failure is None
+    assert lines(outcome) == ["boot arguments: known after it is seen as root"]
+
+
+# -- SUSE
+
+
+def test_suse_has_the_words_in_etc_default_grub() -> None:
+    host = machine("suse")
+    go(host, ISOLATE)
+    text = host.text("/etc/default/grub") or ""
+    assert f'GRUB_CMDLINE_LINUX="quiet  dyndbg=\\"file a +p\\" {WANTED}"\n# end\n' in text
+    assert "grub2-mkconfig -o /boot/grub2/grub.cfg" in host.calls
+    assert host.text(DROP_IN) is None
+
+
+@pytest.mark.parametrize("text", ["GRUB_TIMEOUT=5\n", "GRUB_TIMEOUT=5", "", "GRUB_CMDLINE_LINUX=''\n", None])
+def test_suse_without_the_variable_gets_it_back_as_it_was(text: str | None) -> None:
+    host = machine("suse")
+    if text is None:
+        del host.files["/etc/default/grub"]
+    else:
+        host.put("/etc/default/grub", text)
+    go(host, ISOLATE)
+    assert all(has(line, WANTED) for line in entries(host))
+    go(host, None)
+    left = host.text("/etc/default/grub")
+    assert left == (text + "\n" if text == "GRUB_TIMEOUT=5" else text)
+
+
+# -- grubby
+
+
+def test_grubby_changes_entries_and_the_files_of_future_kernels() -> None:
+    host = machine("grubby")
+    go(host, ISOLATE)
+    assert f"grubby --update-kernel=ALL --args={WANTED}" in host.calls
+    assert has((host.text("/etc/kernel/cmdline") or "").strip(), WANTED)
+    assert f'GRUB_CMDLINE_LINUX="crashkernel=1G console=tty0 console=ttyS0 {WANTED}"\n' in (
+        host.text("/etc/default/grub") or ""
+    )
+    assert all("console=tty0 console=ttyS0" in line for line in entries(host))
+    go(host, None)
+    assert f"grubby --update-kernel=ALL --remove-args={WANTED}" in host.calls
+
+
+def test_grubby_checks_every_entry() -> None:
+    host = machine("grubby")
+    go(host, ISOLATE)
+    path = next(path for path in host.files if path.endswith("6.12.1.conf"))
+    host.put(path, (host.text(path) or "").replace(" nohz_full=4-5", ""))
+    assert not all(has(line, "nohz_full=4-5") for line in entries(host))
+    outcome = go(host, ISOLATE)
+    assert outcome.changed
+    assert outcome.failure is None
+    assert all("nohz_full=4-5" in line.split() for line in entries(host))
+
+
+def test_grubby_keeps_what_others_have_under_the_same_name() -> None:
+    """--args replaces all arguments of a name: another page size, and its count, must come back."""
+    host = machine("grubby")
+    host.programs["grubby"](host, ("grubby", "--update-kernel=ALL", "--args=hugepagesz=2M hugepages=64"))
+    for wanted, expected in (
+        (("hugepagesz=1G", "hugepages=64"), "hugepagesz=2M hugepages=64 hugepagesz=1G hugepages=64"),
+        (("hugepagesz=1G", "hugepages=8"), "hugepagesz=2M hugepages=64 hugepagesz=1G hugepages=8"),
+        ((), "hugepagesz=2M hugepages=64"),
+    ):
+        todo = Todo()
+        keep_arguments(todo, "hugepages", wanted, boot(host, "hugepages"), Past(boot_id="first-boot"))
+        for step in todo.plan().steps:
+            host.apply(step)
+        found = [" ".join(word for word in line.split() if "hugepage" in word) for line in entries(host)]
+        assert found == [expected, expected], wanted
+
+
+def test_entries_that_cannot_be_listed_fail_the_lane() -> None:
+    host = machine("grubby")
+    for path in [path for path in host.files if path.startswith("/boot/loader/entries/")]:
+        del host.files[path]
+    outcome = go(host, ISOLATE)
+    assert outcome.failure is not None
+    assert outcome.failure.retryable
+    assert "grubby --info=ALL" in outcome.failure.message
+
+
+# -- systemd-boot, unified images, ostree
+
+
+def test_systemd_boot_has_the_words_in_its_entries_and_for_future_kernels() -> None:
+    """update-grub is there and would run fine, and nothing boots by it."""
+    host = machine("systemd-boot")
+    go(host, ISOLATE)
+    assert host.text("/etc/kernel/cmdline") == f"root=UUID=5b0c ro quiet {WANTED}\n"
+    assert (
+        host.text("/efi/loader/entries/other.conf")
+        == "title Other\nmachine-id ffff\noptions root=/dev/sdb1\nlinux /other\n"
+    )
+    assert not any("grub" in call for call in host.calls)
+
+
+def test_unified_images_are_made_again_and_looked_into() -> None:
+    host = machine("uki")
+    go(host, ISOLATE)
+    made = [call for call in host.calls if call.startswith("kernel-install")]
+    assert made == [f"kernel-install add {release} /boot/vmlinuz-{release}" for release in ("6.12.1", "6.12.9")]
+    host.put("/efi/EFI/Linux/6.12.1.efi", "MZ\nroot=UUID=5b0c ro quiet")
+    assert go(host, ISOLATE).changed
+    assert all(has(line, WANTED) for line in entries(host))
+
+
+def test_ostree_is_one_call_and_keeps_consoles() -> None:
+    host = machine("ostree")
+    go(host, ISOLATE)
+    calls = [call for call in host.calls if call.startswith("rpm-ostree")]
+    assert calls == ["rpm-ostree kargs " + " ".join(f"--append-if-missing={word}" for word in WANTED.split())]
+    go(host, {"isolate": "6-7"})
+    assert host.calls.count(next(call for call in host.calls if "--delete-if-present=" in call)) == 1
+    assert "console=tty0 console=ttyS0" in next_line(host)
+
+
+def test_ostree_changes_a_page_count_and_keeps_its_size_with_it() -> None:
+    host = machine("ostree")
+    for wanted in (("hugepagesz=1G", "hugepages=64"), ("hugepagesz=1G", "hugepages=8"), ()):
+        todo = Todo()
+        keep_arguments(todo, "hugepages", wanted, boot(host, "hugepages"), Past(boot_id="first-boot"))
+        for step in todo.plan().steps:
+            host.apply(step)
+        assert [word for word in next_line(host).split() if "hugepage" in word] == list(wanted)
+
+
+# -- no loader
+
+
+def test_without_a_loader_the_lane_fails_and_may_be_tried_again() -> None:
+    host = machine("grub")
+    del host.programs["update-grub"]
+    outcome = go(host, ISOLATE)
+    assert outcome.failure is not None
+    assert (outcome.failure.reason, outcome.failure.retryable, outcome.state) == ("StepFailed", True, "progressing")
+    assert "none of update-grub, grubby, grub2-mkconfig and grub-mkconfig is there" in outcome.failure.message
+    assert not outcome.changed
+    assert outcome.pending == ()  # no boot would bring the isolation
+    assert set(tree(host)) == set(tree(machine("grub")))
+    assert host.text(RECORD) is None
+
+
+def test_without_a_loader_there_is_nothing_to_remove() -> None:
+    host = FakeHost({"/proc/cmdline": "root=/dev/vda\n"})
+    assert go(host, None).state == "converged"
+    assert go(host, {"isolate": ""}).state == "converged"

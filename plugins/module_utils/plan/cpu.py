@@ -40,8 +40,9 @@ class Policy(NamedTuple):
 
 
 class Now(NamedTuple):
-    """What the host shows; `running` is its command line, `nohz_full` is None where this kernel has none, `boot` where no
-    argument is concerned.
+    """What the host shows; `running` is its command line.
+
+    `nohz_full` is None where this kernel has none, `boot` where no boot argument is concerned.
     """
 
     policies: tuple[Policy, ...] = ()

@@ -21,7 +21,9 @@ RUN := $(VENV)/bin/python -m
 JOBS ?= 2
 
 # The tests that run ansible-playbook on simulated hosts: once with each ansible-core.
-PLAYED := $(wildcard tests/unit/sim tests/unit/role tests/unit/playbooks)
+PLAYED := $(wildcard tests/sim/test_*.py tests/unit/role tests/unit/playbooks tests/unit/sim/test_playbook*.py)
+# The simulated hosts' own tests: with the newest only.
+SIMULATOR := tests/unit/sim
 # The tests of what is shipped to a managed host, where no ansible is installed: once with each Python.
 SHIPPED := $(wildcard $(addprefix tests/unit/,core look plan units intent front hosts))
 
@@ -86,7 +88,7 @@ sanity: $(VENV)/.develop  ## ansible-test sanity
 
 .PHONY: unit
 unit: $(VENV)/.develop  ## Plans, looks, core and tools under the newest Python
-	@$(VENV)/bin/pytest -n $(JOBS) --junitxml=$(RESULTS)/unit.xml tests/unit $(addprefix --ignore=,$(PLAYED))
+	@$(VENV)/bin/pytest -n $(JOBS) --junitxml=$(RESULTS)/unit.xml tests/unit $(addprefix --ignore=,$(PLAYED) $(SIMULATOR))
 
 .PHONY: hosts
 hosts: $(BUILD)/host-oldest/.ready $(BUILD)/host-newest/.ready  ## The modules' code under the oldest and newest Python
@@ -97,7 +99,7 @@ hosts: $(BUILD)/host-oldest/.ready $(BUILD)/host-newest/.ready  ## The modules' 
 
 .PHONY: sim
 sim: $(VENV)/.develop  ## Roles and modules on simulated hosts, newest ansible-core
-	@$(VENV)/bin/pytest -n $(JOBS) --junitxml=$(RESULTS)/sim.xml $(PLAYED)
+	@$(VENV)/bin/pytest -n $(JOBS) --junitxml=$(RESULTS)/sim.xml $(SIMULATOR) $(filter-out $(SIMULATOR)/%,$(PLAYED))
 
 .PHONY: oldest
 oldest: $(BUILD)/old-core/.ready  ## The same on the oldest ansible-core

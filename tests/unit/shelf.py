@@ -28,7 +28,7 @@ class Shelf:
         return self.units[name]
 
     def keeper(self, name: str, path: str = "", needs: str = "", reboot: str = "", disruption: str = "none") -> None:
-        """A unit that keeps the text of its settings in `path`, once `needs` is there; `reboot`: what it then waits for."""
+        """A unit that keeps its text in `path` once `needs` is there; `reboot` is what it then waits for."""
         path = path or f"/etc/{name}"
 
         def look(host: Host, _settings: Any) -> Now:

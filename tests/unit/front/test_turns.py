@@ -131,7 +131,9 @@ def test_units_that_undo_each_other_are_found_out(shelf: Shelf) -> None:
     for one, other in (("a", "b"), ("b", "a")):
         failure = outcomes[one].failure
         assert failure is not None
-        assert failure.message.startswith(f"{one}: not quiet after 5 turns: it and {other} change what the other has set")
+        assert failure.message.startswith(
+            f"{one}: not quiet after 5 turns: it and {other} change what the other has set"
+        )
         assert failure.retryable
     assert states(outcomes) == {"a": "progressing", "b": "progressing", "c": "converged"}
     assert len(changes(host)) == 11

@@ -122,7 +122,9 @@ def test_what_makes_the_task_fail(results: list[dict[str, Any]], failing: set[st
 
 
 def test_the_message_names_every_unit_that_is_not_converged_once() -> None:
-    several = waiting("cpu", "cpu: CPUs 1-3 are isolated from the next boot: reboot the node", "held", reason="HeldBack")
+    several = waiting(
+        "cpu", "cpu: CPUs 1-3 are isolated from the next boot: reboot the node", "held", reason="HeldBack"
+    )
     left = result("iommu", "progressing", steps=[{"action": "a", "done": False}, {"action": "b", "done": True}])
     assert section.message_of([DONE, FAULTY, several, left]) == (
         "sysctl: no; cpu: CPUs 1-3 are isolated from the next boot: reboot the node; cpu: held; "

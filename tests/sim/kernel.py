@@ -326,11 +326,11 @@ def watched(root: str) -> dict[str, str]:
 
 def settle(root: str, before: dict[str, str]) -> None:
     """Give plain writes, which a boot service's shell made since `before`, the outcome of the real kernel."""
-    for path, text in before.items():
-        asked = read(root, path)
-        if asked is not None and asked != text:
-            put(root, path, text)
-            try:
-                write(root, path, asked)
-            except OSError:
-                continue
+    asked = {path: text for path in before if (text := read(root, path)) not in (None, before[path])}
+    for path in asked:
+        put(root, path, before[path])
+    for path, text in asked.items():
+        try:
+            write(root, path, text or "")
+        except OSError:
+            continue

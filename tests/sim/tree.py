@@ -229,6 +229,9 @@ def _identity(root: str, what: Machine, hostname: str) -> None:
     put(root, "/etc/shadow", "root:*:19000:0:99999:7:::\n", 0o640)
     put(root, "/etc/nsswitch.conf", "passwd: files\ngroup: files\nhosts: files\n")
     put(root, "/etc/fstab", "UUID=5b0c6f2e-0f4b-4f0c-9d55-3a1f6f7f1e11 / ext4 defaults 0 1\n")
+    release = {"rocky": ("redhat-release", "Rocky Linux release 9.4 (Blue Onyx)"), "debian": ("debian_version", "12.5")}
+    if what.distribution in release:
+        put(root, "/etc/" + release[what.distribution][0], release[what.distribution][1] + "\n")
     put(root, "/etc/ld.so.cache", "")
     os.makedirs(at(root, "/home/admin"), exist_ok=True)
 

@@ -69,9 +69,17 @@ class Connection(Local):
     transport = "sim"
     has_pipelining = True
 
+    @property
+    def default_user(self) -> str:
+        """Who is let in: what Ansible compares become_user with."""
+        return str(self.get_option("user"))
+
+    @default_user.setter
+    def default_user(self, name: str) -> None:
+        """What the parent finds out about the account that runs ansible means nothing inside."""
+
     def _connect(self) -> t.Any:
-        super()._connect()
-        self._play_context.remote_user = self.get_option("user")
+        super()._connect()  # takes remote_user from default_user
         return self
 
     def exec_command(self, cmd: str, in_data: bytes | None = None, sudoable: bool = True) -> tuple[int, bytes, bytes]:

@@ -1,0 +1,93 @@
+# Copyright (c) 2026 bettercompute
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The recipe of the lab's images: data only, so that its hash names the image that it makes."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from pathlib import Path
+from typing import NamedTuple
+
+SUITE = "trixie"
+USER = "operator"
+HOSTNAME = "lab"
+
+# The fixed address of QEMU's user network: nothing waits for DHCP.
+ADDRESS = "10.0.2.15/24"
+GATEWAY = "10.0.2.2"
+
+DISK_BYTES = 6 * 1024**3
+PARTITION_START = 1024**2
+
+# `nokaslr` keeps the kernel out of the gigabytes that a boot reservation is to find; `mitigations=off` and
+# `no_timer_check` save time under emulation.
+KERNEL_ARGUMENTS = "console=ttyS0 loglevel=6 nokaslr mitigations=off no_timer_check random.trust_cpu=on 8250.nr_uarts=1"
+
+PACKAGES = (
+    "ca-certificates", "dbus", "grub-pc", "initramfs-tools", "iproute2", "kmod", "linux-image-amd64", "openssh-server",
+    "procps", "python3", "python3-apt", "sudo", "systemd-sysv", "udev",
+)
+
+# Documentation and translations: a third of the files, none of which a test reads.
+EXCLUDED = ("/usr/share/doc/*", "/usr/share/man/*", "/usr/share/locale/*", "/usr/share/info/*")
+
+# An initramfs with what this machine's disk needs and nothing else.
+INITRAMFS_MODULES = ("virtio_pci", "virtio_blk", "ext4")
+
+# Units that cost time at boot, or that change the disk or the clock at a moment of their own choice.
+MASKED = (
+    "apt-daily-upgrade.timer", "apt-daily.timer", "dpkg-db-backup.timer", "e2scrub_all.timer", "e2scrub_reap.service",
+    "fstrim.timer", "getty@tty1.service", "grub-common.service", "ldconfig.service", "serial-getty@ttyS0.service",
+    "sshd-vsock.socket", "sshd-unix-local.socket", "systemd-binfmt.service", "systemd-firstboot.service",
+    "systemd-hwdb-update.service", "systemd-journal-catalog-update.service", "systemd-networkd-wait-online.service",
+    "systemd-pcrmachine.service", "systemd-pcrphase-sysinit.service", "systemd-pcrphase.service",
+    "systemd-timesyncd.service", "systemd-tpm2-setup-early.service", "systemd-tpm2-setup.service",
+    "systemd-update-done.service",
+)
+
+FILES = {
+    "/etc/hostname": f"{HOSTNAME}\n",
+    "/etc/hosts": f"127.0.0.1 localhost\n127.0.1.1 {HOSTNAME}\n::1 localhost ip6-localhost ip6-loopback\n",
+    "/etc/systemd/network/10-lab.network": (
+        f"[Match]\nName=en*\n\n[Network]\nAddress={ADDRESS}\nGateway={GATEWAY}\nDNS=10.0.2.3\nLinkLocalAddressing=no\n"
+        "IPv6AcceptRA=no\n"
+    ),
+    "/etc/resolv.conf": "nameserver 10.0.2.3\n",
+    "/etc/default/grub": (
+        "GRUB_DEFAULT=0\nGRUB_TIMEOUT=0\nGRUB_DISTRIBUTOR=Debian\nGRUB_CMDLINE_LINUX_DEFAULT=\"\"\n"
+        f"GRUB_CMDLINE_LINUX=\"{KERNEL_ARGUMENTS}\"\nGRUB_TERMINAL=serial\n"
+        "GRUB_SERIAL_COMMAND=\"serial --unit=0 --speed=115200\"\nGRUB_DISABLE_RECOVERY=true\nGRUB_DISABLE_OS_PROBER=true\n"
+    ),
+    "/etc/ssh/sshd_config.d/10-lab.conf": "UseDNS no\nPasswordAuthentication no\nPrintLastLog no\nPrintMotd no\nMaxStartups 100\nMaxSessions 100\n",
+    f"/etc/sudoers.d/{USER}": f"{USER} ALL=(ALL:ALL) NOPASSWD: ALL\n",
+}
+
+
+class Variant(NamedTuple):
+    """One image: the base and what its layer adds to it."""
+
+    name: str
+    packages: tuple[str, ...]
+
+
+BASE = "base"
+VARIANTS = {BASE: Variant(BASE, PACKAGES)}
+
+
+def digest(variant: Variant) -> str:
+    """Twelve hex digits that change with anything that shapes the image, the code of its builder included."""
+    here = Path(__file__).parent
+    state = hashlib.sha256()
+    state.update(repr(variant).encode())
+    for name in ("recipe.py", "image.py", "grub.py"):
+        state.update((here / name).read_bytes())
+    return state.hexdigest()[:12]
+
+
+def cache() -> Path:
+    """The machine-wide directory that keeps images and running machines."""
+    root = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+    return Path(root) / "bcd-lab"

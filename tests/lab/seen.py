@@ -1,0 +1,151 @@
+# Copyright (c) 2026 bettercompute
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the lab's machine shows, read from its kernel and its files: nothing here asks the collection."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any, NamedTuple
+
+import testinfra
+from labvm.machine import Machine
+
+# Runs in the guest as root, with nothing but the standard library.
+FINGERPRINT = r"""
+import hashlib, json, os, stat
+OWN = ("/var/lib/systemd", "/var/lib/dhcp", "/var/lib/dhcpcd", "/var/lib/NetworkManager")
+VOLATILE = ("/proc/sys/kernel/random/", "/proc/sys/fs/", "/proc/sys/kernel/ns_last_pid", "/proc/sys/kernel/pty/nr")
+files, times, values = {}, {}, {}
+
+def keep(path):
+    seen = os.lstat(path)
+    what = [oct(seen.st_mode), seen.st_uid, seen.st_gid]
+    if stat.S_ISLNK(seen.st_mode):
+        what.append(os.readlink(path))
+    elif stat.S_ISREG(seen.st_mode):
+        with open(path, "rb") as source:
+            what.append(hashlib.file_digest(source, "sha1").hexdigest())
+    files[path] = what
+    times[path] = [seen.st_mtime_ns, seen.st_ctime_ns, seen.st_ino]
+
+for top in ("/etc", "/boot", "/usr", "/opt", "/srv", "/var/lib"):
+    keep(top)
+    for folder, below, names in os.walk(top):
+        below[:] = [name for name in below if os.path.join(folder, name) not in OWN]
+        for name in below + names:
+            keep(os.path.join(folder, name))
+
+def value(path):
+    if path.startswith(VOLATILE):
+        return
+    try:
+        with open(path) as source:
+            values[path] = source.read()
+    except OSError as fault:
+        values[path] = fault.strerror
+
+for top in ("/proc/sys", "/sys/kernel/mm", "/sys/devices/system/cpu", "/sys/module"):
+    for folder, below, names in os.walk(top):
+        if top == "/proc/sys":
+            for name in names:
+                value(os.path.join(folder, name))
+        else:
+            wanted = ("nr_hugepages", "enabled", "isolated", "nohz_full", "online", "scaling_governor")
+            for name in names:
+                if name in wanted or os.path.basename(folder) == "parameters":
+                    value(os.path.join(folder, name))
+for folder in ("/sys/devices/system/node",):
+    for node in sorted(os.listdir(folder)):
+        pools = os.path.join(folder, node, "hugepages")
+        for pool in os.listdir(pools) if os.path.isdir(pools) else ():
+            value(os.path.join(pools, pool, "nr_hugepages"))
+for path in ("/proc/cmdline", "/proc/mounts", "/proc/swaps"):
+    value(path)
+values["modules"] = sorted(line.split()[0] for line in open("/proc/modules"))
+values["iommu"] = sorted(os.listdir("/sys/class/iommu"))
+print(json.dumps({"files": files, "times": times, "values": values}))
+"""
+
+STATE = "/var/lib/bcd-hostconfig"
+M2, G1 = "hugepages-2048kB", "hugepages-1048576kB"
+
+
+class Fingerprint(NamedTuple):
+    """Every file's mode, owner and digest below the system's directories, its times, and the kernel's values."""
+
+    files: dict[str, Any]
+    times: dict[str, Any]
+    values: dict[str, Any]
+
+    def changed_since(self, earlier: Fingerprint) -> set[str]:
+        """The paths that came, went or differ, without our own records; for values, the kernel's files too."""
+        moved = _moved(earlier.files, self.files) | _moved(earlier.values, self.values)
+        return {path for path in moved if not path.startswith(STATE)}
+
+
+def _moved(before: dict[str, Any], after: dict[str, Any]) -> set[str]:
+    return {path for path in before.keys() | after.keys() if before.get(path) != after.get(path)}
+
+
+def fingerprint(machine: Machine) -> Fingerprint:
+    """The machine's fingerprint, now."""
+    done = machine.run(("python3", "-I", "-c", FINGERPRINT), timeout=300)
+    return Fingerprint(**json.loads(done.out))
+
+
+class Eyes:
+    """The machine by testinfra, over ssh as root."""
+
+    def __init__(self, machine: Machine) -> None:
+        # The first connection stays open in the background, and would hold testinfra's pipes open.
+        machine.run(("true",))
+        self.host = testinfra.get_host(f"ssh://lab-root?ssh_config={machine.ssh_config}")
+
+    def text(self, path: str) -> str:
+        """A file."""
+        return str(self.host.file(path).content_string)
+
+    def exists(self, path: str) -> bool:
+        """Whether it is there."""
+        return bool(self.host.file(path).exists)
+
+    def lines(self, path: str) -> list[str]:
+        """A file of ours without its header, which has to be there."""
+        header, *rest = self.text(path).splitlines()
+        assert header.startswith("#"), f"{path} begins with {header!r}"
+        assert "local edits are replaced" in header, f"{path} begins with {header!r}"
+        return rest
+
+    def parameter(self, module: str, name: str) -> bool:
+        """A boolean parameter of a loaded module."""
+        return {"Y": True, "1": True, "N": False, "0": False}[self.text(f"/sys/module/{module}/parameters/{name}").strip()]
+
+    def loaded(self, *modules: str) -> bool:
+        """Whether all of them are loaded."""
+        return all(self.host.file(f"/sys/module/{module}").is_directory for module in modules)
+
+    def sysctl(self, name: str) -> int | str:
+        """A kernel parameter."""
+        found: int | str = self.host.sysctl(name)
+        return found
+
+    def pools(self, size: str, nodes: int = 2) -> list[int]:
+        """The pages of one size on each NUMA node."""
+        place = "/sys/devices/system/node/node{}/hugepages/{}/nr_hugepages"
+        return [int(self.text(place.format(node, size))) for node in range(nodes)]
+
+    def command_line(self) -> list[str]:
+        """The words that the kernel was booted with."""
+        return self.text("/proc/cmdline").split()
+
+    def menu_lines(self) -> list[list[str]]:
+        """The words of each line of GRUB's menu that boots a Linux."""
+        found = [line.split() for line in self.text("/boot/grub/grub.cfg").splitlines() if re.match(r"\s*linux\s", line)]
+        assert found, "the menu boots nothing"
+        return found
+
+    def boot_id(self) -> str:
+        """The id of the running boot."""
+        return self.text("/proc/sys/kernel/random/boot_id").strip()

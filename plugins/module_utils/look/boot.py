@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import re
 
-from ..core.errors import NotKnownYet
+from ..core.errors import NotKnownYet, StepFailed
 from ..core.host import Host
 from ..core.plan import Answer
 from ..core.predict import SEEN_AS_ROOT
 from ..core.step import File
 from ..core.unknown import later
-from ..plan.bootargs import record_path
+from ..plan.bootargs import RECORDS, parse_record, record_path
 from ..plan.loader import GRUB, GRUBBY, OSTREE, PROGRAMS, SYSTEMD_BOOT, UKI, Boot, Evidence, Loader, detect
 
 EFIVARS = "/sys/firmware/efi/efivars"
@@ -128,7 +128,12 @@ def _uki_layout(host: Host) -> bool:
 def _boot(host: Host, unit: str) -> Boot:
     found = loader(host)
     base = Boot(
-        unit, found, running=running_line(host), record=host.file(record_path(unit)), machine_id=machine_id(host)
+        unit,
+        found,
+        running=running_line(host),
+        record=host.file(record_path(unit)),
+        machine_id=machine_id(host),
+        beginning=_beginning(host, unit),
     )
     if found.kind == GRUB:
         drop_ins = [f"{DROP_INS}/{name}" for name in host.names(DROP_INS) if name.endswith(".cfg")]
@@ -145,8 +150,22 @@ def _boot(host: Host, unit: str) -> Boot:
         if found.tool == "entries":
             files.update(entries(host))
         answers = {} if found.kind == SYSTEMD_BOOT else _ask(host, "bootctl list --json=short")
-        return base._replace(files=files, answers=answers, kernels=kernels(host))
+        return base._replace(files=files, answers=answers, kernels=kernels(host) if found.kind == UKI else {})
     return base
+
+
+def _beginning(host: Host, unit: str) -> str | None:
+    """How a file began that another unit made: the last of the units to leave removes it."""
+    for name in host.names(RECORDS):
+        if name != unit:
+            path = record_path(name)
+            try:
+                record = parse_record(path, host.read(path))
+            except StepFailed:  # the unit that it belongs to says so
+                continue
+            if record and record.created is not None:
+                return record.created
+    return None
 
 
 def _generated(host: Host, tool: str) -> str:

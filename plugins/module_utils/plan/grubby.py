@@ -68,7 +68,7 @@ def _entries(info: str, lines: tuple[str, ...], change: Change) -> tuple[Step, .
     return tuple(
         run(
             ("grubby", f"--update-kernel={target}", *call),
-            "set the boot arguments with grubby" if alike else f"set the boot arguments of entry {target} with grubby",
+            f"set the boot arguments of {'every entry' if alike else f'entry {target}'} with grubby {' '.join(call)}",
             effects=effects,
         )
         for target, call in zip(targets, calls)

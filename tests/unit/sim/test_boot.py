@@ -47,7 +47,9 @@ def test_sysctl_d_applies_by_name_once_modules_are_loaded(make: Maker) -> None:
     host = make()
     host.write("/etc/modules-load.d/x.conf", "# comment\nbr_netfilter\n")
     host.write("/etc/sysctl.d/90-x.conf", "net.bridge.bridge-nf-call-iptables = 0\nvm.swappiness=1\n; no\n")
-    host.write("/usr/lib/sysctl.d/95-y.conf", "-vm.swappiness = 2\nnet.ipv4.conf.eth0/100.forwarding = 1\nno.such = 1\n")
+    host.write(
+        "/usr/lib/sysctl.d/95-y.conf", "-vm.swappiness = 2\nnet.ipv4.conf.eth0/100.forwarding = 1\nno.such = 1\n"
+    )
     host.write("/usr/lib/sysctl.d/99-z.conf", "vm.swappiness = 3\n")
     host.write("/etc/sysctl.d/99-z.conf", "# hides it\n")
     host.reboot()
@@ -156,5 +158,3 @@ def test_reboots_that_go_wrong(make: Maker) -> None:
 def test_sysctl_names(name: str) -> None:
     expected = {"n": "net/ipv4/conf/eth0.100/forwarding", "v": "vm/swappiness"}[name[0]]
     assert boot.sysctl_path(name) == expected
-
-

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import errno
+import os
 
 import pytest
 
@@ -62,7 +63,7 @@ def test_a_kernel_without_numa_has_the_hosts_pool_only(make: Maker) -> None:
 
 def test_a_kernel_without_1g_pages(make: Maker) -> None:
     host = make(pages_1g=False)
-    with pytest.raises(OSError) as fault:
+    with pytest.raises(FileNotFoundError) as fault:
         host.set(f"{HOST_1G}/nr_hugepages", "1")
     assert fault.value.errno == errno.ENOENT
 
@@ -104,7 +105,7 @@ def test_what_a_value_is_shown_as(make: Maker, path: str, value: str, shown: str
 def test_what_the_kernel_refuses(make: Maker, path: str, value: str, number: int) -> None:
     host = make(einval_sysctl=(("kernel/panic", "9"),), readonly_sysctl=("kernel/sysrq",))
     before = host.read(path)
-    with pytest.raises(OSError) as fault:
+    with pytest.raises(OSError, match=os.strerror(number)) as fault:
         host.set(path, value)
     assert fault.value.errno == number
     assert host.read(path) == before

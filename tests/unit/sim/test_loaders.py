@@ -20,13 +20,16 @@ def cmdline(text: str | None) -> list[str]:
 
 def test_update_grub_lets_sh_read_the_settings(make: Maker) -> None:
     host = make()
-    host.write("/etc/default/grub", 'GRUB_DEFAULT=0\nGRUB_CMDLINE_LINUX_DEFAULT="quiet splash"\nGRUB_CMDLINE_LINUX=\'a="b c"\'\n')
+    host.write(
+        "/etc/default/grub",
+        'GRUB_DEFAULT=0\nGRUB_CMDLINE_LINUX_DEFAULT="quiet splash"\nGRUB_CMDLINE_LINUX=\'a="b c"\'\n',
+    )
     host.write("/etc/default/grub.d/50-cloud.cfg", 'GRUB_CMDLINE_LINUX_DEFAULT="console=tty0 console=ttyS0"\n')
     host.write("/etc/default/grub.d/90-x.cfg", 'GRUB_CMDLINE_LINUX="$GRUB_CMDLINE_LINUX iommu=pt"\n')
     host.write("/etc/default/grub.d/99-not.txt", 'GRUB_CMDLINE_LINUX="never"\n')
     assert host.run("update-grub").returncode == 0
     text = host.read("/boot/grub/grub.cfg") or ""
-    lines = re.findall(r"^\s*linux\s+(.*)$", text, re.M)
+    lines = re.findall(r"^\s*linux\s+(.*)$", text, re.MULTILINE)
     assert len(lines) == 3
     assert lines[0].endswith('ro a="b c" iommu=pt console=tty0 console=ttyS0')
     assert lines[1] == lines[0]
@@ -63,7 +66,7 @@ def test_suse_reads_no_dropins(make: Maker) -> None:
 
 def test_grub_default_names_the_entry_that_boots() -> None:
     text = (
-        'set default="Advanced>Old"\nmenuentry \'New\' {\n\tlinux\t/boot/vmlinuz-2 new\n}\n'
+        "set default=\"Advanced>Old\"\nmenuentry 'New' {\n\tlinux\t/boot/vmlinuz-2 new\n}\n"
         "submenu 'Advanced' {\nmenuentry 'Old' {\n\tlinux\t/boot/vmlinuz-1 old\n}\n}\n"
     )
     assert loaders.grub_default(text) == "old"
@@ -89,12 +92,14 @@ def test_how_grubby_edits_arguments(arguments: str, removed: str, added: str, le
 def test_grubby_changes_every_entry_and_what_later_kernels_read(make: Maker) -> None:
     host = make("rocky")
     entries = loaders.entries(host.tree, loaders.ENTRIES)
-    host.write(entries[0].replace(".conf", "-old.conf").replace("5.14", "5.13"), loaders.bls_entry("5.13", "root=/dev/x ro"))
+    host.write(
+        entries[0].replace(".conf", "-old.conf").replace("5.14", "5.13"), loaders.bls_entry("5.13", "root=/dev/x ro")
+    )
     done = host.run("grubby", "--update-kernel=ALL", "--args=iommu=pt isolcpus=1-3", "--remove-args", "quiet")
     assert (done.returncode, done.stderr) == (0, "")
     info = host.run("grubby", "--info=ALL").stdout
     assert info.count('args="ro iommu=pt isolcpus=1-3"') == 2
-    assert re.findall(r"^index=(\d)", info, re.M) == ["0", "1"]
+    assert re.findall(r"^index=(\d)", info, re.MULTILINE) == ["0", "1"]
     assert 'GRUB_CMDLINE_LINUX="iommu=pt isolcpus=1-3"' in (host.read("/etc/default/grub") or "")
     assert (host.read("/etc/kernel/cmdline") or "").endswith("ro iommu=pt isolcpus=1-3\n")
     host.reboot()
@@ -175,7 +180,9 @@ def test_an_initramfs_holds_the_rules_of_the_day_it_was_made(make: Maker) -> Non
     host = make()
     host.write("/etc/modprobe.d/nvme.conf", "options nvme poll_queues=4\nblacklist overlay\n")
     host.reboot()
-    assert host.read("/sys/module/nvme/parameters/poll_queues") == "0\n"  # loaded from an image that knows nothing of it
+    assert (
+        host.read("/sys/module/nvme/parameters/poll_queues") == "0\n"
+    )  # loaded from an image that knows nothing of it
     assert host.run("update-initramfs", "-u", "-k", "all").returncode == 0
     assert "etc/modprobe.d/nvme.conf" in host.run("lsinitramfs", "/boot/initrd.img-6.1.0-18-amd64").stdout.splitlines()
     host.reboot()

@@ -23,7 +23,9 @@ def test_a_program_sees_and_changes_the_tree_alone(make: Maker) -> None:
     host = make()
     before = fingerprint("/etc")
     host.write("/etc/only-here", "mine\n")
-    done = host.run("sh", "-c", "cat /etc/only-here; echo gone > /etc/passwd; rm -rf /var/lib /boot; touch /tmp/marker-of-sim")
+    done = host.run(
+        "sh", "-c", "cat /etc/only-here; echo gone > /etc/passwd; rm -rf /var/lib /boot; touch /tmp/marker-of-sim"
+    )
     assert done.stdout == "mine\n"
     assert (host.read("/etc/passwd"), host.read("/tmp/marker-of-sim")) == ("gone\n", "")
     assert not os.path.exists(host.tree + "/boot/grub")
@@ -42,7 +44,9 @@ def test_this_machines_usr_can_be_read_not_written(make: Maker) -> None:
 def test_what_the_tree_has_below_usr_is_its_own_and_stays(make: Maker) -> None:
     host = make()
     kernel = (host.read("/proc/sys/kernel/osrelease") or "").strip()
-    done = host.run("sh", "-c", f"ls /lib/modules; echo new > /usr/lib/sysctl.d/10-new.conf; ls /usr/lib/modules/{kernel}")
+    done = host.run(
+        "sh", "-c", f"ls /lib/modules; echo new > /usr/lib/sysctl.d/10-new.conf; ls /usr/lib/modules/{kernel}"
+    )
     assert done.stdout.splitlines()[0] == kernel
     assert "modules.dep" in done.stdout
     assert host.read("/usr/lib/sysctl.d/10-new.conf") == "new\n"
@@ -119,7 +123,13 @@ def test_an_ordinary_user_needs_no_root(ordinary: tuple[Path, str, dict[str, Any
     )
     before = fingerprint("/etc")
     done = subprocess.run(
-        [python, "-I", "-c", script, str(home)], check=False, capture_output=True, text=True, cwd=home, env={}, **account
+        [python, "-I", "-c", script, str(home)],
+        check=False,
+        capture_output=True,
+        text=True,
+        cwd=home,
+        env={},
+        **account,
     )
     assert done.stdout == "['0', '0', '0']\n0\n True x\n\n", done.stderr
     assert fingerprint("/etc") == before

@@ -25,7 +25,8 @@ MODULES = """
 - hosts: all
   gather_facts: true
   tasks:
-    - {name: facts, debug: {msg: "{{ ansible_hostname }} {{ ansible_distribution }} {{ ansible_kernel }} {{ ansible_service_mgr }}"}}
+    - name: facts
+      debug: {msg: "{{ ansible_hostname }} {{ ansible_distribution }} {{ ansible_kernel }} {{ ansible_service_mgr }}"}
     - {name: copy, copy: {content: "hello", dest: /etc/marker-of-sim, mode: "0600"}}
     - {name: file, file: {path: /srv/made, state: directory}}
     - {name: template, template: {src: one.j2, dest: /etc/one}}
@@ -63,7 +64,9 @@ ESCAPES = """
 """
 
 
-def play(scratch: Path, inventory: str, text: str, *words: str, **more: Any) -> tuple[controller.Played, dict[str, Any]]:
+def play(
+    scratch: Path, inventory: str, text: str, *words: str, **more: Any
+) -> tuple[controller.Played, dict[str, Any]]:
     """Run a playbook; what was played and the result of each task by name."""
     (scratch / "play.yml").write_text(text, encoding="utf-8")
     played = controller.playbook(str(scratch), inventory, "play.yml", *words, as_json=True, **more)
@@ -88,7 +91,9 @@ def test_ansibles_own_modules_work_and_stay_inside(tmp_path: Path, pipelining: s
     assert tasks["command"]["result"]["stdout"].startswith("hellonode-01\nBOOT_IMAGE=")
     assert tasks["reboot"]["result"]["rebooted"] is True
     assert tasks["raw"]["result"]["stdout"] != tasks["again"]["result"]["stdout"]
-    assert (tmp_path / "fetched" / "node-01" / "etc" / "os-release").read_text(encoding="utf-8").startswith('NAME="Rocky')
+    assert (
+        (tmp_path / "fetched" / "node-01" / "etc" / "os-release").read_text(encoding="utf-8").startswith('NAME="Rocky')
+    )
     assert host.read("/etc/marker-of-sim") == "hello"
     assert fingerprint("/etc") == before
     assert not Path("/srv/made").exists()
@@ -109,7 +114,8 @@ def test_the_collections_modules_run_on_the_simulated_kernel(tmp_path: Path) -> 
     assert host.read("/sys/module/vhost_net/parameters/experimental_zcopytx") == "1\n"
     assert host.calls("modprobe") == [["modprobe", "--", "tun"], ["modprobe", "--", "vhost_net"]]
     assert "run modprobe -- tun" in host.changes()
-    again, tasks = play(tmp_path, inventory, UNIT)
+    played, tasks = play(tmp_path, inventory, UNIT)
+    assert played.rc == 0
     assert tasks["unit"]["result"]["changed"] is False
 
 
@@ -130,7 +136,7 @@ def test_a_host_that_is_down_is_unreachable(tmp_path: Path) -> None:
     inventory, host = one_host(tmp_path)
     host.change(misboot="never-back")
     host.reboot()
-    played, tasks = play(tmp_path, inventory, UNIT)
+    _, tasks = play(tmp_path, inventory, UNIT)
     assert tasks["unit"]["status"] == "unreachable"
     host.up()
     assert play(tmp_path, inventory, UNIT)[0].rc == 0
@@ -173,7 +179,12 @@ def test_a_fleet_has_its_own_names_and_groups(tmp_path: Path) -> None:
     hosts = [SimulatedHost(str(out / "trees" / name)) for name in os.listdir(out / "trees")]
     assert len({host.read("/proc/sys/kernel/random/boot_id") for host in hosts}) == 4
     assert len({host.read("/etc/machine-id") for host in hosts}) == 4
-    assert {host.run("hostname").stdout.strip() for host in hosts} == {"sand-box-01", "sand-box-02", "sand-box-03", "el-01"}
+    assert {host.run("hostname").stdout.strip() for host in hosts} == {
+        "sand-box-01",
+        "sand-box-02",
+        "sand-box-03",
+        "el-01",
+    }
 
 
 def test_a_fleet_of_no_profile_is_refused(tmp_path: Path) -> None:

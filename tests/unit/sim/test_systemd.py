@@ -72,7 +72,10 @@ def test_a_oneshot_that_fails(make: Maker) -> None:
     assert done.returncode == 1
     assert done.stderr.startswith("Job for bad.service failed because the control process exited with error code.\n")
     assert host.run("systemctl", "is-failed", "bad").returncode == 0
-    assert host.run("systemctl", "show", "-p", "ActiveState,Result", "bad").stdout == "ActiveState=failed\nResult=exit-code\n"
+    assert (
+        host.run("systemctl", "show", "-p", "ActiveState,Result", "bad").stdout
+        == "ActiveState=failed\nResult=exit-code\n"
+    )
     assert host.run("systemctl", "is-system-running").stdout == "degraded\n"
 
 
@@ -91,7 +94,9 @@ def test_enable_reloads_by_itself(make: Maker) -> None:
     host = make()
     host.run("systemctl", "is-active", "ssh")
     host.run("systemctl", "show", "ssh")
-    host.write("/etc/systemd/system/ssh.service", "[Service]\nExecStart=/usr/bin/true\n[Install]\nWantedBy=multi-user.target\n")
+    host.write(
+        "/etc/systemd/system/ssh.service", "[Service]\nExecStart=/usr/bin/true\n[Install]\nWantedBy=multi-user.target\n"
+    )
     host.run("systemctl", "enable", "ssh")
     assert host.run("systemctl", "show", "--value", "-p", "NeedDaemonReload", "ssh").stdout == "no\n"
 
@@ -135,7 +140,10 @@ def test_a_machine_without_systemd(make: Maker) -> None:
 
 def test_a_condition_that_does_not_hold_skips_without_failing(make: Maker) -> None:
     host = make()
-    host.write("/etc/systemd/system/c.service", "[Unit]\nConditionPathExists=/no\n[Service]\nType=oneshot\nExecStart=/bin/false\n")
+    host.write(
+        "/etc/systemd/system/c.service",
+        "[Unit]\nConditionPathExists=/no\n[Service]\nType=oneshot\nExecStart=/bin/false\n",
+    )
     assert host.run("systemctl", "start", "c").returncode == 0
     assert host.run("systemctl", "is-active", "c").stdout == "inactive\n"
 

@@ -122,6 +122,11 @@ ansible_facts:
           returned: always
           type: dict
           sample: {"cpu": "cpu: CPUs 4-63 are isolated from the next boot (now: \"\"): reboot the node"}
+        rebooted_for:
+          description: Why the host waited, by unit, for a reboot that has happened, when no pass has looked at it since.
+          returned: always
+          type: dict
+          sample: {}
         unreadable:
           description: A sentence on each key that could not be read.
           returned: always

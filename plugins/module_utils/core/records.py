@@ -95,6 +95,11 @@ class Records:
         record = self._load("reboot")
         return dict(record.get("units", {})) if record.get("boot_id") == self._host.boot_id() else {}
 
+    def rebooted_for(self) -> dict[str, str]:
+        """Message by unit that waited for a reboot that has happened since, and that no pass has looked at yet."""
+        record = self._load("reboot")
+        return {} if record.get("boot_id") in (None, self._host.boot_id()) else dict(record.get("units", {}))
+
     def need_reboot(self, unit: str, message: str) -> None:
         """Remember why the unit waits for a reboot; an empty message: it does not."""
         units = {name: why for name, why in self.reboot_reasons().items() if name != unit}

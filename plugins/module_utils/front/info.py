@@ -92,4 +92,5 @@ FACTS: dict[str, Ask] = {
     "applied": lambda _host, records: sorted(records.applied()),
     "reboot_required": lambda _host, records: bool(records.reboot_reasons()),
     "reboot_reasons": lambda _host, records: records.reboot_reasons(),
+    "rebooted_for": lambda _host, records: records.rebooted_for(),
 }

@@ -29,5 +29,5 @@ def refused(name: str, message: str) -> dict[str, Any]:
 
 def plan(state: str, *units: dict[str, Any], message: str = "", **more: Any) -> dict[str, Any]:
     """A whole host's result."""
-    section = {"state": state, "message": message, "observed_generation": None, "conditions": []}
+    section: dict[str, Any] = {"state": state, "message": message, "observed_generation": None, "conditions": []}
     return {"units": list(units), "section": section, "reboot_required": False, "changed": False, **more}

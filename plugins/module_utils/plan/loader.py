@@ -119,8 +119,8 @@ class Boot(NamedTuple):
     """Everything that the boot arguments of one unit need to know.
 
     `files` holds what arguments are written in, by path (None: absent); `made`, by path, texts that a tool makes of
-    them; `answers`, by command line, what a tool says of its entries; `kernels` maps a release to its image; `beginning`
-    is the text with which another unit made a file that was absent.
+    them; `answers`, by command line, what a tool says of its entries; `kernels` maps a release to its image;
+    `beginning` is the text with which another unit made a file that was absent.
     """
 
     unit: str

@@ -424,6 +424,57 @@ def test_unified_images_are_made_again_and_looked_into() -> None:
     assert all(has(line, WANTED) for line in entries(host))
 
 
+@pytest.mark.parametrize(
+    ("tool", "calls"),
+    [
+        ("mkinitcpio", ["mkinitcpio -P"]),
+        (
+            "dracut",
+            [
+                f"dracut --force --uefi --kver {release} --kernel-cmdline root=UUID=5b0c ro quiet {WANTED}"
+                for release in ("6.12.1", "6.12.9")
+            ],
+        ),
+    ],
+)
+def test_unified_images_by_other_tools_whose_run_is_owed_until_it_went_well(tool: str, calls: list[str]) -> None:
+    """Without bootctl nothing shows what is in an image: the debt is all there is."""
+    host = machine("uki")
+    for program in ("kernel-install", "bootctl"):
+        del host.programs[program]
+    host.programs[tool] = lambda _host, _argv: Answer(1, "", "no space left")
+    assert go(host, ISOLATE).failure is not None
+    host.programs[tool] = lambda _host, _argv: Answer(0, "")
+    host.calls.clear()
+    assert go(host, ISOLATE).failure is None
+    assert [call for call in host.calls if call.startswith(tool)] == calls
+    assert go(host, ISOLATE).steps == ()
+
+
+def test_proxmox_refreshes_partitions_that_are_not_mounted() -> None:
+    host = machine("systemd-boot")
+    for path in [path for path in host.files if path.startswith("/efi/")]:
+        del host.files[path]
+    host.put("/etc/kernel/proxmox-boot-uuids", "AAAA-BBBB\n")
+    host.put("/etc/kernel/cmdline", "root=ZFS=rpool/ROOT/pve-1 boot=zfs\n")
+    host.programs["proxmox-boot-tool"] = lambda _host, _argv: Answer(0, "")
+    outcome = go(host, ISOLATE)
+    assert outcome.failure is None
+    assert host.text("/etc/kernel/cmdline") == f"root=ZFS=rpool/ROOT/pve-1 boot=zfs {WANTED}\n"
+    assert [call for call in host.calls if "proxmox" in call] == ["proxmox-boot-tool refresh"]
+    assert go(host, ISOLATE).steps == ()
+
+
+def test_systemd_boot_without_a_mounted_partition_fails_the_lane() -> None:
+    host = machine("systemd-boot")
+    for path in [path for path in host.files if path.startswith("/efi/")]:
+        del host.files[path]
+    outcome = go(host, ISOLATE)
+    assert outcome.failure is not None
+    assert outcome.failure.retryable
+    assert "is the EFI system partition mounted?" in outcome.failure.message
+
+
 def test_ostree_is_one_call_and_keeps_consoles() -> None:
     host = machine("ostree")
     go(host, ISOLATE)

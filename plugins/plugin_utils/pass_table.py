@@ -11,6 +11,7 @@ from typing import Any
 from ..module_utils.plan import section
 
 HEADER = ("host", "state", "changed", "waits for", "failed")
+MANY = 5  # names of hosts that say the same
 
 
 class Pass:
@@ -45,14 +46,18 @@ class Pass:
         self._faults.setdefault(host, " ".join(message.split()))
 
     def lines(self) -> list[str]:
-        """The table, and below it each host's reasons in full; nothing when the run had nothing to do with us."""
+        """The table, and below it every reason in full with its hosts; nothing when the run had nothing to do with us."""
         if not self._units:
             return []
         names = sorted({*self._units, *self._faults})
         rows = [HEADER, *(self._row(name) for name in names)]
         widths = [max(len(row[column]) for row in rows) for column in range(len(HEADER))]
         table = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in rows]
-        return [*table, *(f"{name}: {said}" for name in names for said in self._sayings(name))]
+        sayings: dict[str, list[str]] = {}
+        for name in names:
+            for said in self._sayings(name):
+                sayings.setdefault(said, []).append(name)
+        return [*table, *(f"{_few(hosts)}: {said}" for said, hosts in sayings.items())]
 
     def _row(self, host: str) -> tuple[str, ...]:
         units = list(self._units.get(host, {}).values())
@@ -73,6 +78,11 @@ class Pass:
 
 def _is_unit(result: Mapping[str, Any]) -> bool:
     return {"unit", "state", "pending", "steps"} <= result.keys()
+
+
+def _few(hosts: list[str]) -> str:
+    shown = hosts if len(hosts) <= MANY else [*hosts[: MANY - 1], f"{len(hosts) - MANY + 1} more"]
+    return ", ".join(shown)
 
 
 def _grouped(groups: Mapping[str, list[str]]) -> str:

@@ -243,7 +243,7 @@ def test_reboot_goes_on_with_the_proof_where_it_was_interrupted(make: Maker) -> 
     played = hosts.play("reboot")
     assert played.rc == 0, played.out
     assert "no unit waits for a reboot any more, and every unit is converged" in " ".join(played.out.split())
-    assert hosts.host("one").read("/proc/sys/kernel/random/boot_id").strip() == boot
+    assert hosts.host("one").read("/proc/sys/kernel/random/boot_id") == f"{boot}\n"
 
 
 def test_reboot_stops_at_a_host_that_does_not_come_back_as_another_boot(make: Maker) -> None:

@@ -73,3 +73,10 @@ def test_hosts_without_a_result_are_named() -> None:
     lines = seen.lines()
     assert [cells(line)[1].strip() for line in lines[1:4]] == ["converged", "no result", "no result"]
     assert lines[4:] == ["b: unreachable: no route", "c: the unit cpu is named twice"]
+
+
+def test_what_many_hosts_say_is_one_line() -> None:
+    waiting = plan("PROGRESSING", unit("cpu", "progressing", pending=waits("RebootRequired", REBOOT)))
+    assert told(a=waiting, b=waiting)[3:] == [f"a, b: {REBOOT}"]
+    many = told(**{f"h{number}": waiting for number in range(9)})
+    assert many[10:] == [f"h0, h1, h2, h3, 5 more: {REBOOT}"]

@@ -1,0 +1,175 @@
+# Copyright (c) 2026 bettercompute
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Converge a small simulated fleet twice and plan it once, with the real playbooks, and check what they say.
+
+usage: python -m tests.sim.demo
+
+Exit status 0 when everything went as EXPECTED says, the refused setting included; 1 with the whole output otherwise.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import sys
+from typing import Any, NamedTuple
+
+from tests.sim import controller, fleet, mode
+from tests.sim.controller import Played
+from tests.sim.tree import PROFILES
+from tests.tools.results import TOP
+
+SCRATCH = TOP / ".build" / "demo"
+BRIDGE = {"net.bridge.bridge-nf-call-iptables": 0, "net.bridge.bridge-nf-call-ip6tables": 0}
+# A host for virtual machines: modules with their sysctl keys, pages of 1 GiB, CPUs of its own for guests, an IOMMU.
+SANDBOX: dict[str, Any] = {
+    "kernel-modules": {
+        "load": ["kvm_intel", "vhost_net", "tun", "br_netfilter"],
+        "options": {"kvm_intel": "nested=1"},
+    },
+    "sysctl": BRIDGE,
+    "hugepages": {"pages1g": 3, "perNuma": True},
+    "cpu": {"governor": "performance", "isolate": "2-3,6-7"},
+    "iommu": {},
+}
+
+
+class Host(NamedTuple):
+    """A host of the demo: what it is, the section that it gets, and what both passes must say of it."""
+
+    profile: str
+    what: str
+    section: dict[str, Any]
+    state: str
+    waits: str = "-"
+    failed: str = "-"
+
+
+REBOOT = "RebootRequired: hugepages, cpu, iommu"
+HOSTS = {
+    "debian": Host("debian", "Debian on GRUB, a sandbox host", SANDBOX, "progressing", REBOOT),
+    "rocky": Host("rocky", "Rocky Linux with grubby, the same", SANDBOX, "progressing", REBOOT),
+    "systemd-boot": Host("systemd-boot", "Debian on systemd-boot, the same", SANDBOX, "progressing", REBOOT),
+    "refused": Host(
+        "debian",
+        "asks for kernel.core_pattern, which can run a program as root",
+        {"kernel-modules": {"load": ["tun"]}, "sysctl": {"kernel.core_pattern": "|/usr/bin/dump"}},
+        "failed",
+        failed="Refused: sysctl",
+    ),
+    "waiting": Host(
+        "debian",
+        "asks for keys whose module nobody loads",
+        {"sysctl": {"vm.swappiness": 10, **BRIDGE}},
+        "progressing",
+        "NotReady: sysctl",
+    ),
+    "vm": Host(
+        "vm",
+        "a virtual machine without frequency scaling",
+        {"sysctl": {"vm.swappiness": 10}, "hugepages": {"pages2m": 64}, "cpu": {"governor": "performance"}},
+        "converged",
+    ),
+}
+RECAP = re.compile(r"^(\S+) +: ok=\d+ +changed=(\d+) +unreachable=(\d+) +failed=(\d+)", re.MULTILINE)
+
+
+class Surprise(Exception):
+    """The demo did not go as it must."""
+
+
+def build() -> str:
+    """The fleet, anew; returns the path of its inventory."""
+    shutil.rmtree(SCRATCH, ignore_errors=True)
+    kinds = [fleet.Hosts(name, PROFILES[host.profile]) for name, host in HOSTS.items()]
+    variables = {f"{name}-01": {"bcd_converge_units": host.section} for name, host in HOSTS.items()}
+    return fleet.make(str(SCRATCH), kinds, hostvars=variables)
+
+
+def play(inventory: str, name: str) -> Played:
+    """Run a shipped playbook on the fleet, with the pass report."""
+    report = {"ANSIBLE_CALLBACKS_ENABLED": "bettercompute.bcd.pass_report"}
+    return controller.playbook(str(SCRATCH), inventory, f"bettercompute.bcd.{name}", variables=report)
+
+
+def pass_report(played: Played) -> str:
+    """The table at the end of the output, and the reasons below it."""
+    _, found, report = played.out.partition("PASS REPORT")
+    expect(bool(found), "a pass report at the end", "none", played)
+    return report.partition("\n")[2].strip()
+
+
+def expect(holds: bool, wanted: object, seen: object, played: Played) -> None:
+    """Stop the demo, with all of the output, unless it holds."""
+    if not holds:
+        raise Surprise(f"{played.out}\n{played.err}\nexpected: {wanted}\nseen:     {seen}")
+
+
+def check(played: Played) -> dict[str, str]:
+    """Hold a pass to what HOSTS expects; returns by host what has changed there."""
+    recap = {name: tuple(map(int, counts)) for name, *counts in RECAP.findall(played.out)}
+    rows = {row[0]: row for row in (re.split(r" {2,}", line) for line in pass_report(played).splitlines())}
+    changed = {}
+    for name, host in HOSTS.items():
+        wanted = (f"{name}-01", host.state, host.waits, host.failed)
+        _, state, changed[name], waits, failed = rows.get(wanted[0], ["", "", "", "", ""])
+        expect((wanted[0], state, waits, failed) == wanted, wanted, rows.get(wanted[0]), played)
+        failures = (0, int(host.failed != "-"))
+        expect(recap[wanted[0]][1:] == failures, f"{wanted[0]}: unreachable, failed {failures}", recap, played)
+        if host.failed == "-":  # Ansible counts no change in a task that failed
+            expect(bool(recap[wanted[0]][0]) == (changed[name] != "-"), "the recap to say the same", recap, played)
+    expect(played.rc == 2, "exit status 2, as a setting was refused", played.rc, played)
+    return changed
+
+
+def show(title: str, text: str) -> None:
+    """A heading and what belongs to it."""
+    print(f"\n{title}\n{'-' * len(title)}\n{text}", flush=True)
+
+
+def demo() -> None:
+    """The show."""
+    print(mode.sentence())
+    show("The fleet", "\n".join(f"{name}-01".ljust(17) + host.what for name, host in HOSTS.items()))
+    inventory = build()
+    first = play(inventory, "converge")
+    changed = check(first)
+    show("First pass: bettercompute.bcd.converge", pass_report(first))
+    expect(all(units != "-" for units in changed.values()), "changes on every host", changed, first)
+
+    second = play(inventory, "converge")
+    changed = check(second)
+    show("Second pass: nothing changes, and it still says what it waits for", pass_report(second))
+    expect(set(changed.values()) == {"-"}, "no change anywhere", changed, second)
+
+    planned = play(inventory, "plan")
+    check(planned)
+    show("Plan: bettercompute.bcd.plan finds no drift, and writes the fleet report", pass_report(planned))
+    report = SCRATCH / "bcd-report"
+    summary = json.loads((report / "fleet.json").read_text(encoding="utf-8"))["summary"]
+    states = [host.state for host in HOSTS.values()]
+    wanted = {state: states.count(state) for state in ("converged", "progressing", "failed")}
+    wanted.update(hosts=len(HOSTS), unreachable=0, unknown=0)
+    wanted.update(drifted=0, reboot_required=sum(host.waits == REBOOT for host in HOSTS.values()))
+    expect(summary == wanted, wanted, summary, planned)
+    print(f"\nThe refused setting is part of the show. The fleet report:\n{report / 'fleet.html'}")
+
+
+def main(argv: list[str]) -> int:
+    """The command."""
+    if argv:
+        print(__doc__, file=sys.stderr)
+        return 64
+    try:
+        demo()
+    except Surprise as surprise:
+        print(surprise, file=sys.stderr)
+        print("demo: it did not go as it must", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -96,9 +96,9 @@ def sayings(result: Result) -> list[str]:
     """Why the unit is not converged, each sentence beginning with the unit's name."""
     texts = [result["msg"]] if "reason" in result else []
     texts += [wait["message"] for wait in result["pending"]]
-    left = len(steps_left(result))
+    left = [step["action"] for step in steps_left(result)]
     if left and not texts:
-        texts = [f"{left} step is still to be taken" if left == 1 else f"{left} steps are still to be taken"]
+        texts = [f"still to do: {left[0]}" + (f", and {len(left) - 1} more" if len(left) > 1 else "")]
     return [_named(result["unit"], text) for text in dict.fromkeys(texts)]
 
 

@@ -125,12 +125,19 @@ def test_the_message_names_every_unit_that_is_not_converged_once() -> None:
     several = waiting(
         "cpu", "cpu: CPUs 1-3 are isolated from the next boot: reboot the node", "held", reason="HeldBack"
     )
-    left = result("iommu", "progressing", steps=[{"action": "a", "done": False}, {"action": "b", "done": True}])
+    left = result(
+        "iommu", "progressing", steps=[{"action": "set b", "done": True}, {"action": "write a", "done": False}]
+    )
     assert section.message_of([DONE, FAULTY, several, left]) == (
         "sysctl: no; cpu: CPUs 1-3 are isolated from the next boot: reboot the node; cpu: held; "
-        "iommu: 1 step is still to be taken"
+        "iommu: still to do: write a"
     )
     assert section.message_of([DONE]) == ""
+
+
+def test_of_several_steps_left_the_first_is_named() -> None:
+    steps = [{"action": action, "done": False} for action in ("write a", "load b", "set c")]
+    assert section.message_of([result("cpu", "progressing", steps=steps)]) == "cpu: still to do: write a, and 2 more"
 
 
 def test_a_failed_unit_says_what_it_waits_for_too() -> None:

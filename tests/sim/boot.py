@@ -11,8 +11,8 @@ import shutil
 import time
 import uuid
 
-from . import initramfs, kernel, loaders, modules, systemd
-from .machine import Machine, as_cpulist, at, cpulist, drop, load, names, need, put, read, there
+from . import initramfs, kernel, loaders, modules, pages, sdboot, systemd
+from .machine import Machine, as_cpulist, at, cpulist, drop, initrd_name, load, names, need, put, read, there
 
 DOWN = "/var/lib/sim/down"
 NEVER = 1e12
@@ -56,7 +56,7 @@ def start(root: str, cmdline: str) -> None:
     _iommu(root, machine, cmdline)
     _pages(root, machine, cmdline)
     put(root, "/proc/swaps", "Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority\n" + _swaps(root), 0o444)
-    kernel.totals(root)
+    pages.totals(root)
     _early_modules(root, machine)
     if machine.systemd:
         _modules_load(root)
@@ -76,8 +76,8 @@ def mounts(machine: Machine) -> str:
     ]
     if machine.systemd:
         lines.append("hugetlbfs /dev/hugepages hugetlbfs rw,nosuid,nodev,relatime,pagesize=2M 0 0")
-    if machine.efi:
-        lines.append("/dev/vda15 /efi vfat rw,relatime 0 0")
+    if machine.efi and not machine.proxmox:
+        lines.append(f"/dev/vda15 {machine.esp} vfat rw,relatime 0 0")
     return "".join(line + "\n" for line in lines)
 
 
@@ -169,15 +169,15 @@ SIZES = {"1G": "1048576kB", "1024M": "1048576kB", "2M": "2048kB", "2048K": "2048
 
 def _pages(root: str, machine: Machine, cmdline: str) -> None:
     """The pools that the command line reserves: evenly over the nodes as far as memory allows, or per node."""
-    for size in kernel.PAGE_KB:
+    for size in pages.PAGE_KB:
         for node in (None, *range(len(machine.nodes))):
-            if there(root, kernel.pool_of(root, node, size)):
-                kernel.show(root, node, size, kernel.Pool(0, 0, 0))
-    size = kernel.default_size(root)
+            if there(root, pages.pool_of(root, node, size)):
+                pages.show(root, node, size, pages.Pool(0, 0, 0))
+    size = pages.default_size(root)
     for name, value in _words(cmdline):
         if name == "hugepagesz":
             size = SIZES.get(value.upper(), "")
-        elif name == "hugepages" and size and there(root, kernel.pool_of(root, None, size)):
+        elif name == "hugepages" and size and there(root, pages.pool_of(root, None, size)):
             _reserve(root, machine, size, value)
         elif name == "default_hugepagesz":
             size = SIZES.get(value.upper(), size)
@@ -211,14 +211,14 @@ def _reserve(root: str, machine: Machine, size: str, value: str) -> None:
                 if missing > 0 and given[node] < room[node]:
                     given[node] += 1
                     missing -= 1
-    for node, pages in given.items():
-        kernel.show(root, node, size, kernel.Pool(pages, pages, 0))
+    for node, count in given.items():
+        pages.show(root, node, size, pages.Pool(count, count, 0))
 
 
 def _boot_room(root: str, machine: Machine, node: int, size: str) -> int:
     """How many pages of the size an empty machine's node can give."""
-    taken = sum(kernel.pool(root, node, each).total * kb for each, kb in kernel.PAGE_KB.items() if each != size) // 1024
-    fits = max(0, (machine.nodes[node].memory_mb - kernel.BASE_MB - taken) * 1024 // kernel.PAGE_KB[size])
+    taken = sum(pages.pool(root, node, each).total * kb for each, kb in pages.PAGE_KB.items() if each != size) // 1024
+    fits = max(0, (machine.nodes[node].memory_mb - pages.BASE_MB - taken) * 1024 // pages.PAGE_KB[size])
     return min(fits, machine.nodes[node].boot_1g) if size == "1048576kB" else fits
 
 
@@ -235,13 +235,13 @@ def _swaps(root: str) -> str:
 def _early_modules(root: str, machine: Machine) -> None:
     """What the initial RAM disk loads, with the options that were current when it was made."""
     if machine.loader == "uki":
-        images = [f"{loaders.IMAGES}/{name}" for name in names(root, loaders.IMAGES)]
-        text = loaders.image_sections(need(root, images[-1]))[".initrd"] if images else None
+        images = [f"{sdboot.images_in(machine)}/{name}" for name in names(root, sdboot.images_in(machine))]
+        text = sdboot.image_sections(need(root, images[-1]))[".initrd"] if images else None
     elif machine.loader == "systemd-boot":
         identity = (read(root, "/etc/machine-id") or "").strip()
-        text = read(root, f"/efi/{identity}/{machine.kernel}/initrd.img-{machine.kernel}")
+        text = read(root, f"{machine.esp}/{identity}/{machine.kernel}/initrd.img-{machine.kernel}")
     else:
-        text = read(root, f"/boot/{loaders.initrd_name(root, machine.kernel)}")
+        text = read(root, f"/boot/{initrd_name(root, machine.kernel)}")
     if text is None:
         return
     said = initramfs.rules(text)

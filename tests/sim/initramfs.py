@@ -79,12 +79,11 @@ def update_initramfs(root: str, argv: list[str]) -> Answer:
 
 def dracut(root: str, argv: list[str]) -> Answer:
     """dracut -f [--regenerate-all] [IMAGE [VERSION]]; a machine of unified images gets those."""
-    from . import loaders
+    from . import sdboot
 
     machine = load(root)
     if machine.loader == "uki":
-        for kernel in loaders.kernels(root):
-            loaders.install_kernel(root, machine, kernel)
+        sdboot.regenerate(root)
         return 0, "", ""
     if not {"-f", "--force"} & set(argv) and "--regenerate-all" not in argv:
         return 1, "", "dracut: Will not override existing initramfs without --force\n"

@@ -8,9 +8,9 @@ from __future__ import annotations
 import errno
 import os
 import re
-from typing import NamedTuple
 
-from .machine import Machine, at, load, need, put, read, there
+from . import pages
+from .machine import at, load, need, put, read, there
 
 # Sysctl keys that every simulated kernel has, with the value that it boots with. A tab stands between several values.
 SYSCTLS = {
@@ -80,10 +80,6 @@ RANGES = {
     "vm/swappiness": (0, 200),
     "net/bridge/bridge-nf-call-iptables": (-2147483648, 2147483647),
 }
-PAGE_KB = {"2048kB": 2048, "1048576kB": 1048576}
-POOLS = "/sys/kernel/mm/hugepages"
-NODES = "/sys/devices/system/node"
-BASE_MB = 512  # what the running system keeps of each node's memory
 POOL_FILE = re.compile(r"(?:/sys/kernel/mm|/sys/devices/system/node/node(\d+))/hugepages/hugepages-(\d+kB)/(\w+)")
 GOVERNOR_FILE = re.compile(r"/sys/devices/system/cpu/(?:cpu\d+/cpufreq|cpufreq/policy\d+)/scaling_governor")
 CHOICE_FILE = re.compile(r"/sys/kernel/mm/transparent_hugepage/(enabled|defrag)")
@@ -102,9 +98,9 @@ def write(root: str, path: str, value: str) -> None:
         raise _fault(errno.ENOENT, path)
     if os.path.isdir(at(root, path)):
         raise _fault(errno.EISDIR, path)
-    pages = POOL_FILE.fullmatch(path)
-    if pages and pages.group(3) == "nr_hugepages":
-        resize(root, pages.group(2), _whole(value, path), None if pages.group(1) is None else int(pages.group(1)))
+    found = POOL_FILE.fullmatch(path)
+    if found and found.group(3) == "nr_hugepages":
+        pages.resize(root, found.group(2), _whole(value, path), None if found.group(1) is None else int(found.group(1)))
     elif GOVERNOR_FILE.fullmatch(path):
         _governor(root, path, value.strip())
     elif CHOICE_FILE.fullmatch(path):
@@ -157,7 +153,7 @@ def _sysctl(root: str, path: str, value: str) -> None:
     if (key, value.strip()) in machine.einval_sysctl:
         raise _fault(errno.EINVAL, path)
     if key == "vm/nr_hugepages":
-        resize(root, default_size(root), _whole(value, path), None)
+        pages.resize(root, pages.default_size(root), _whole(value, path), None)
         return
     put(root, path, _shown(key, value, (read(root, path) or "").rstrip("\n"), path) + "\n")
     if key in ("net/ipv4/ip_forward", "net/ipv4/conf/all/forwarding"):
@@ -186,137 +182,12 @@ def _shown(key: str, value: str, before: str, path: str) -> str:
     return "\t".join(str(number) for number in [*numbers, *kept])
 
 
-# -- huge pages
-
-
-class Pool(NamedTuple):
-    """A pool of pages: how many, how many of them free, and how many in use beyond what was asked for."""
-
-    total: int
-    free: int
-    surplus: int
-
-
-def pool_of(root: str, node: int | None, size: str) -> str:
-    """The directory of a page pool: a node's, or the host's, which is also that of a kernel without NUMA."""
-    if node is None or not there(root, NODES):
-        return f"{POOLS}/hugepages-{size}"
-    return f"{NODES}/node{node}/hugepages/hugepages-{size}"
-
-
-def default_size(root: str) -> str:
-    """The size that /proc/sys/vm/nr_hugepages counts."""
-    found = re.findall(r"\bdefault_hugepagesz=(\S+)", read(root, "/proc/cmdline") or "")
-    return "1048576kB" if found and found[-1].upper() in ("1G", "1024M", "1048576K") else "2048kB"
-
-
-def pool(root: str, node: int | None, size: str) -> Pool:
-    """What a pool's files show."""
-    where = pool_of(root, node, size)
-    return Pool(*(int((read(root, f"{where}/{what}_hugepages") or "0").strip()) for what in ("nr", "free", "surplus")))
-
-
-def show(root: str, node: int | None, size: str, now: Pool) -> None:
-    """Write a pool's files."""
-    where = pool_of(root, node, size)
-    for what, value in zip(("nr", "free", "surplus"), now):
-        put(root, f"{where}/{what}_hugepages", f"{value}\n", 0o644 if what == "nr" else 0o444)
-
-
-def resize(root: str, size: str, want: int, node: int | None) -> None:
-    """Ask for so many pages on a node, or on the host, which takes them in turn from one node after the other.
-
-    The pools end with what could be had: the write succeeds whatever came of it, as in the kernel.
-    """
-    machine = load(root)
-    where = list(range(len(machine.nodes))) if node is None else [node]
-    room = {one: _room(root, machine, one, size) for one in where}
-    change = dict.fromkeys(where, 0)
-    pools = {one: pool(root, one, size) for one in where}
-    missing = want - sum(now.total for now in pools.values())
-    while missing > 0 and any(change[one] < room[one] for one in where):
-        for one in where:
-            if missing > 0 and change[one] < room[one]:
-                change[one] += 1
-                missing -= 1
-    while missing < 0 and any(pools[one].total + change[one] > 0 for one in where):
-        for one in where:
-            if missing < 0 and pools[one].total + change[one] > 0:
-                change[one] -= 1
-                missing += 1
-    for one in where:
-        if change[one]:
-            show(root, one, size, _changed(pools[one], change[one]))
-    totals(root)
-
-
-def _changed(now: Pool, pages: int) -> Pool:
-    """A pool after it grew or shrank; pages in use stay, as surplus."""
-    free = now.free + pages
-    return Pool(now.total + pages, max(0, free), now.surplus + max(0, -free))
-
-
-def _room(root: str, machine: Machine, node: int, size: str) -> int:
-    """How many more pages of the size the node's memory can give now."""
-    taken = sum(pool(root, node, each).total * PAGE_KB[each] for each in PAGE_KB) // 1024
-    fits = max(0, (machine.nodes[node].memory_mb - BASE_MB - taken) * 1024 // PAGE_KB[size])
-    if size == "1048576kB":
-        fits = min(fits, max(0, machine.nodes[node].runtime_1g - pool(root, node, size).total))
-    return fits
-
-
-def totals(root: str) -> None:
-    """The host's pools as the sums of the nodes', and what /proc says of them."""
-    machine = load(root)
-    for size in PAGE_KB:
-        if there(root, pool_of(root, None, size)):
-            each = [pool(root, one, size) for one in range(len(machine.nodes))]
-            show(root, None, size, Pool(*(sum(numbers) for numbers in zip(*each))))
-    if there(root, "/proc/sys/vm/nr_hugepages"):
-        put(root, "/proc/sys/vm/nr_hugepages", f"{pool(root, None, default_size(root)).total}\n")
-    put(root, "/proc/meminfo", meminfo(root, machine))
-
-
-def meminfo(root: str, machine: Machine) -> str:
-    """The text of /proc/meminfo."""
-    total = sum(node.memory_mb for node in machine.nodes) * 1024
-    huge = sum(pool(root, None, size).total * kb for size, kb in PAGE_KB.items())
-    size = default_size(root)
-    free = max(0, total - huge - BASE_MB * 1024 * len(machine.nodes))
-    swap = sum(int(line.split()[2]) for line in (read(root, "/proc/swaps") or "").splitlines()[1:])
-    shown = pool(root, None, size)
-    lines = {
-        "MemTotal": f"{total} kB",
-        "MemFree": f"{free} kB",
-        "MemAvailable": f"{free} kB",
-        "SwapTotal": f"{swap} kB",
-        "SwapFree": f"{swap} kB",
-        "HugePages_Total": str(shown.total),
-        "HugePages_Free": str(shown.free),
-        "HugePages_Rsvd": "0",
-        "HugePages_Surp": str(shown.surplus),
-        "Hugepagesize": f"{PAGE_KB[size]} kB",
-        "Hugetlb": f"{huge} kB",
-    }
-    return "".join(f"{name + ':':<16}{value:>11}\n" for name, value in lines.items())
-
-
-def use(root: str, node: int, size: str, pages: int) -> None:
-    """Let something use so many of a node's free pages."""
-    now = pool(root, node, size)
-    show(root, node, size, now._replace(free=max(0, now.free - pages)))
-    totals(root)
-
-
-# -- plain writes
-
-
 def watched(root: str) -> dict[str, str]:
     """What the files show now whose writes have an outcome of their own; for `settle`."""
-    machine, found = load(root), {}
-    paths = [f"{pool_of(root, None, size)}/nr_hugepages" for size in PAGE_KB] + ["/proc/sys/vm/nr_hugepages"]
-    paths += [f"{pool_of(root, n, size)}/nr_hugepages" for n in range(len(machine.nodes)) for size in PAGE_KB]
-    paths += ["/sys/kernel/mm/transparent_hugepage/enabled"]
+    found = {}
+    pools = [(node, size) for node in (None, *range(len(load(root).nodes))) for size in pages.PAGE_KB]
+    paths = [f"{pages.pool_of(root, node, size)}/nr_hugepages" for node, size in pools]
+    paths += ["/proc/sys/vm/nr_hugepages", "/sys/kernel/mm/transparent_hugepage/enabled"]
     for path in paths:
         text = read(root, path)
         if text is not None:

@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from typing import Any, NamedTuple
 
 MACHINE = "/etc/sim/machine.json"
+ROOT_ARGUMENTS = "root=UUID=5b0c6f2e-0f4b-4f0c-9d55-3a1f6f7f1e11 ro"
 MODULE_USERS = "/var/lib/sim/module_users.json"
 
 
@@ -37,6 +39,9 @@ class Machine(NamedTuple):
     cpufreq: bool = True
     governors: tuple[str, ...] = ("performance", "powersave")
     efi: bool = False
+    esp: str = "/efi"  # where the EFI system partition is mounted
+    leftover_grub: bool = False  # GRUB is installed and configured, and something else boots the machine
+    proxmox: bool = False  # proxmox-boot-tool keeps the entries on a partition that is mounted only by it
     iommu: str = "argument"  # on: without any argument; argument: with it; off: the firmware has it off
     pages_1g: bool = True
     thp: bool = True
@@ -177,3 +182,25 @@ def as_cpulist(cpus: tuple[int, ...]) -> str:
             last = ordered.pop(0)
         parts.append(str(first) if first == last else f"{first}-{last}")
     return ",".join(parts)
+
+
+def kernels(root: str) -> list[str]:
+    """Installed kernels, newest first."""
+    found = [name[len("vmlinuz-") :] for name in names(root, "/boot") if name.startswith("vmlinuz-")]
+    return sorted(
+        found,
+        key=lambda name: [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", name)],
+        reverse=True,
+    )
+
+
+def initrd_name(root: str, kernel: str) -> str:
+    """The file name of a kernel's initial RAM disk."""
+    debian = load(root).distribution in ("debian", "ubuntu")
+    return (
+        f"initrd.img-{kernel}"
+        if debian
+        else f"initramfs-{kernel}.img"
+        if load(root).distribution != "suse"
+        else f"initrd-{kernel}"
+    )

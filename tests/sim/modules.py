@@ -1,7 +1,7 @@
 # Copyright (c) 2026 bettercompute
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Kernel modules of a simulated host: a catalogue, loading, unloading; modprobe, rmmod, lsmod, modinfo."""
+"""Kernel modules of a simulated host: a catalogue, what modprobe.d says, loading and unloading."""
 
 from __future__ import annotations
 
@@ -234,13 +234,14 @@ def remove(root: str, name: str) -> None:
         return
     if users(root, name):
         raise Refused(f"modprobe: FATAL: Module {name} is in use.")
-    _vanish(root, name)
+    vanish(root, name)
     for needed in CATALOGUE.get(name, Module("")).needs:
         if there(root, f"/sys/module/{needed}/refcnt") and not users(root, needed):
             remove(root, needed)
 
 
-def _vanish(root: str, name: str) -> None:
+def vanish(root: str, name: str) -> None:
+    """Take a module out of the kernel, with the keys that it brought."""
     module = CATALOGUE.get(name, Module(""))
     shutil.rmtree(at(root, f"/sys/module/{name}"))
     for needed in module.needs:
@@ -301,81 +302,3 @@ def autoload(root: str, machine: Machine, said: Rules) -> None:
                 insert(root, name, (), said)
             except Refused:
                 continue
-
-
-# -- programs
-
-
-def modprobe(root: str, argv: list[str]) -> tuple[int, str, str]:
-    """modprobe [-r] [-a] [-q] [-b] [-n] [--] NAME [PARAMETER=VALUE ...]."""
-    flags, words = set(), []
-    for at_word, word in enumerate(argv):
-        if word == "--":
-            words += argv[at_word + 1 :]
-            break
-        if word.startswith("-") and not words:
-            flags.update([word] if word.startswith("--") else ["-" + letter for letter in word[1:]])
-        else:
-            words.append(word)
-    if not words:
-        return 1, "", "modprobe: ERROR: missing parameters. See -h.\n"
-    several = flags & {"-r", "--remove", "-a", "--all"}
-    targets = words if several else words[:1]
-    if flags & {"-n", "--dry-run", "--show"}:
-        return 0, "", ""
-    said = rules(root)
-    try:
-        for name in targets:
-            if flags & {"-r", "--remove"}:
-                remove(root, name)
-            elif not (flags & {"-b", "--use-blacklist"} and plain(name) in said.blacklist):
-                insert(root, name, () if several else tuple(words[1:]), said)
-    except Refused as fault:
-        return 1, "", "" if flags & {"-q", "--quiet"} else f"{fault}\n"
-    return 0, "", ""
-
-
-def rmmod(root: str, argv: list[str]) -> tuple[int, str, str]:
-    """rmmod NAME ..."""
-    for word in [word for word in argv if not word.startswith("-")]:
-        name = plain(word)
-        if not there(root, f"/sys/module/{name}/refcnt"):
-            return 1, "", f"rmmod: ERROR: Module {name} is not currently loaded\n"
-        holders = names(root, f"/sys/module/{name}/holders")
-        if holders:
-            return 1, "", f"rmmod: ERROR: Module {name} is in use by: {' '.join(holders)}\n"
-        if users(root, name):
-            return 1, "", f"rmmod: ERROR: Module {name} is in use\n"
-        _vanish(root, name)
-    return 0, "", ""
-
-
-def lsmod(root: str, argv: list[str]) -> tuple[int, str, str]:
-    """lsmod."""
-    lines = ["Module                  Size  Used by"]
-    for line in (read(root, "/proc/modules") or "").splitlines():
-        name, size, count, holders = line.split()[:4]
-        lines.append(f"{name:<19} {size:>8}  {count} {'' if holders == '-' else holders.rstrip(',')}".rstrip())
-    return 0, "\n".join(lines) + "\n", ""
-
-
-def modinfo(root: str, argv: list[str]) -> tuple[int, str, str]:
-    """modinfo [-F FIELD] NAME."""
-    field = argv[argv.index("-F") + 1] if "-F" in argv else ""
-    words = [word for word in argv if not word.startswith("-") and word != field]
-    name = plain(words[0]) if words else ""
-    fields: list[tuple[str, str]] = []
-    if builtin(root, name):
-        fields = [("name", name), ("filename", "(builtin)")]
-    elif name in available(root):
-        module = CATALOGUE.get(name, Module("extra"))
-        path = f"{directory(root)}/kernel/{module.place}/{name.replace('_', '-')}.ko"
-        fields = [("filename", path), ("license", "GPL"), ("depends", ",".join(module.needs)), ("name", name)]
-        fields += [("vermagic", f"{release(root)} SMP preempt mod_unload modversions")]
-        fields += [("version", module.version)] if module.version else []
-        fields += [("parm", f"{parameter}:{parameter} ({kind})") for parameter, kind, _ in module.parameters]
-    if not fields:
-        return 1, "", f"modinfo: ERROR: Module {words[0] if words else ''} not found.\n"
-    if field:
-        return 0, "".join(value + "\n" for key, value in fields if key == field), ""
-    return 0, "".join(f"{key + ':':<16}{value}\n" for key, value in fields), ""

@@ -1,15 +1,15 @@
 # Copyright (c) 2026 bettercompute
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Small stand-ins of the simulated host: mount, swapoff, sysctl, sudo, reboot and their like."""
+"""Small stand-ins of the simulated host: swapoff, sysctl, sudo, reboot and their like."""
 
 from __future__ import annotations
 
 import os
 import sys
 
-from . import boot, kernel, systemd
-from .machine import append, at, load, need, put, read, there
+from . import boot, kernel, pages
+from .machine import append, load, need, put, read, there
 
 Answer = tuple[int, str, str]
 
@@ -49,64 +49,12 @@ def detect_virt(root: str, argv: list[str]) -> Answer:
     return 0, "kvm\n", ""
 
 
-def mount(root: str, argv: list[str]) -> Answer:
-    """mount [-t TYPE] [-o OPTIONS] WHAT WHERE; alone it lists."""
-    if not argv:
-        lines = [line.split() for line in (read(root, "/proc/mounts") or "").splitlines()]
-        return (
-            0,
-            "".join(f"{what} on {point} type {kind} ({options})\n" for what, point, kind, options, *_ in lines),
-            "",
-        )
-    kind = argv[argv.index("-t") + 1] if "-t" in argv else "auto"
-    options = argv[argv.index("-o") + 1] if "-o" in argv else ""
-    words = [
-        word for number, word in enumerate(argv) if not word.startswith("-") and argv[number - 1] not in ("-t", "-o")
-    ]
-    words = words if argv[0].startswith("-") or len(words) == len(argv) else [argv[0], *words]
-    if len(words) < 2:
-        return 32, "", f"mount: {words[0] if words else ''}: can't find in /etc/fstab.\n"
-    what, point = words[-2], words[-1]
-    if not os.path.isdir(at(root, point)):
-        return 32, "", f"mount: {point}: mount point does not exist.\n"
-    if (
-        kind == "hugetlbfs"
-        and "pagesize=1G" in options
-        and not there(root, "/sys/kernel/mm/hugepages/hugepages-1048576kB")
-    ):
-        return (
-            32,
-            "",
-            f"mount: {point}: wrong fs type, bad option, bad superblock on {what}.\n",
-        )
-    systemd.mount(root, what, point, kind, options)
-    return 0, "", ""
-
-
-def umount(root: str, argv: list[str]) -> Answer:
-    """umount WHERE ..."""
-    for point in [word for word in argv if not word.startswith("-")]:
-        if not systemd.unmount(root, point):
-            return 32, "", f"umount: {point}: not mounted.\n"
-    return 0, "", ""
-
-
-def findmnt(root: str, argv: list[str]) -> Answer:
-    """findmnt [-n] [-o FSTYPE] WHERE."""
-    wanted = [word for word in argv if word.startswith("/")]
-    for line in reversed((read(root, "/proc/mounts") or "").splitlines()):
-        what, point, kind, options = line.split()[:4]
-        if not wanted or point == wanted[0]:
-            return 0, f"{point} {what} {kind} {options}\n", ""
-    return 1, "", ""
-
-
 def swapoff(root: str, argv: list[str]) -> Answer:
     """swapoff -a | WHAT ..."""
     lines = (read(root, "/proc/swaps") or "").splitlines()
     kept = [] if "-a" in argv else [line for line in lines[1:] if line.split()[0] not in argv]
     put(root, "/proc/swaps", "".join(line + "\n" for line in [*lines[:1], *kept]), 0o444)
-    kernel.totals(root)
+    pages.totals(root)
     return 0, "", ""
 
 
@@ -117,7 +65,7 @@ def swapon(root: str, argv: list[str]) -> Answer:
         return 0, "".join(f"{line.split()[0]} {line.split()[1]} {line.split()[2]}K 0B -2\n" for line in lines), ""
     for what in [word for word in argv if not word.startswith("-")]:
         append(root, "/proc/swaps", f"{what}\t\t\t\tfile\t\t2097148\t\t0\t\t-2\n")
-    kernel.totals(root)
+    pages.totals(root)
     return 0, "", ""
 
 

@@ -14,7 +14,7 @@ import sys
 import time
 from typing import Any, Callable
 
-from . import initramfs, loaders, modules, programs, systemd
+from . import bls, grub, initramfs, kmod, mounts, ostree, programs, sdboot, systemctl
 from .machine import append, drop, names, read
 
 Answer = tuple[int, str, str]
@@ -24,23 +24,25 @@ FAULTS = "/etc/sim/faults.json"
 HANG = "/run/sim/hang"
 
 KERNEL: dict[str, StandIn] = {
-    "modprobe": modules.modprobe,
-    "rmmod": modules.rmmod,
-    "lsmod": modules.lsmod,
-    "modinfo": modules.modinfo,
+    "modprobe": kmod.modprobe,
+    "rmmod": kmod.rmmod,
+    "lsmod": kmod.lsmod,
+    "modinfo": kmod.modinfo,
     "depmod": programs.quiet,
     "sysctl": programs.sysctl,
 }
 BOOT: dict[str, StandIn] = {
-    "update-grub": loaders.update_grub,
-    "grub-mkconfig": loaders.grub_mkconfig,
-    "grub2-mkconfig": loaders.grub_mkconfig,
-    "grub-editenv": loaders.grub_editenv,
-    "grub2-editenv": loaders.grub_editenv,
-    "grubby": loaders.grubby,
-    "bootctl": loaders.bootctl,
-    "kernel-install": loaders.kernel_install,
-    "rpm-ostree": loaders.rpm_ostree,
+    "update-grub": grub.update_grub,
+    "grub-mkconfig": grub.grub_mkconfig,
+    "grub2-mkconfig": grub.grub_mkconfig,
+    "grub-editenv": grub.grub_editenv,
+    "grub2-editenv": grub.grub_editenv,
+    "grubby": bls.grubby,
+    "bootctl": sdboot.bootctl,
+    "kernel-install": sdboot.kernel_install,
+    "mkinitcpio": sdboot.mkinitcpio,
+    "proxmox-boot-tool": sdboot.proxmox_boot_tool,
+    "rpm-ostree": ostree.rpm_ostree,
     "dracut": initramfs.dracut,
     "update-initramfs": initramfs.update_initramfs,
     "lsinitramfs": initramfs.lsinitramfs,
@@ -49,11 +51,11 @@ BOOT: dict[str, StandIn] = {
     "shutdown": programs.shutdown,
 }
 SYSTEM: dict[str, StandIn] = {
-    "systemctl": systemd.systemctl,
+    "systemctl": systemctl.systemctl,
     "systemd-detect-virt": programs.detect_virt,
-    "mount": programs.mount,
-    "umount": programs.umount,
-    "findmnt": programs.findmnt,
+    "mount": mounts.mount_program,
+    "umount": mounts.umount,
+    "findmnt": mounts.findmnt,
     "swapoff": programs.swapoff,
     "swapon": programs.swapon,
     "hostname": programs.hostname,

@@ -8,18 +8,13 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
-from typing import Any
 
-from . import boot, initramfs, kernel, loaders, modules, standins, systemd
-from .machine import Machine, Node, as_cpulist, at, load, put, save
+from . import bls, boot, grub, initramfs, kernel, loaders, modules, pages, sdboot, standins, units
+from .machine import ROOT_ARGUMENTS, Machine, as_cpulist, at, initrd_name, kernels, load, put, save
+from .profiles import PROFILES, machine, present
 
-RELEASES = {
-    "debian": "6.1.0-18-amd64",
-    "ubuntu": "6.8.0-31-generic",
-    "rocky": "5.14.0-427.13.1.el9_4.x86_64",
-    "suse": "6.4.0-150600.21-default",
-    "ostree": "6.8.5-301.fc40.x86_64",
-}
+__all__ = ["PROFILES", "build", "copy", "machine", "present"]
+
 OS_RELEASE = {
     "debian": (
         'NAME="Debian GNU/Linux"',
@@ -40,77 +35,6 @@ OS_RELEASE = {
     ),
 }
 VENDORS = {"intel": "GenuineIntel", "amd": "AuthenticAMD", "hygon": "HygonGenuine", "other": "CentaurHauls"}
-EVERYWHERE = (
-    "modprobe",
-    "rmmod",
-    "lsmod",
-    "modinfo",
-    "depmod",
-    "sysctl",
-    "systemd-detect-virt",
-    "mount",
-    "umount",
-    "findmnt",
-    "swapon",
-    "swapoff",
-    "hostname",
-    "uname",
-    "reboot",
-    "shutdown",
-    "sudo",
-)
-BY_LOADER = {
-    "grub": (),
-    "grubby": ("grubby", "grub2-mkconfig", "grub2-editenv", "kernel-install"),
-    "systemd-boot": ("bootctl", "kernel-install"),
-    "uki": ("bootctl", "kernel-install"),
-    "ostree": ("rpm-ostree", "grub2-mkconfig", "grub2-editenv"),
-    "none": (),
-}
-BY_DISTRIBUTION = {
-    "debian": ("update-initramfs", "lsinitramfs"),
-    "ubuntu": ("update-initramfs", "lsinitramfs"),
-    "rocky": ("dracut", "lsinitrd"),
-    "suse": ("dracut", "lsinitrd"),
-    "ostree": ("lsinitrd",),
-}
-
-
-def machine(
-    distribution: str = "debian",
-    cpus: int = 8,
-    nodes: int = 2,
-    memory_mb: int = 16384,
-    runtime_1g: int = 2,
-    boot_1g: int = 4,
-    **more: Any,
-) -> Machine:
-    """A machine with as many CPUs and as much memory on each node; `more` are fields of Machine."""
-    each = cpus // nodes
-    parts = tuple(
-        Node(tuple(range(n * each, (n + 1) * each)), memory_mb // nodes, runtime_1g, boot_1g) for n in range(nodes)
-    )
-    defaults = {
-        "kernel": RELEASES[distribution],
-        "vendor": "intel",
-        "loader": {"rocky": "grubby", "ostree": "ostree"}.get(distribution, "grub"),
-    }
-    return Machine(distribution=distribution, nodes=parts, **{**defaults, **more})
-
-
-PROFILES: dict[str, Machine] = {
-    "debian": machine(),
-    "ubuntu-efi": machine("ubuntu", efi=True),
-    "rocky": machine("rocky", efi=True),
-    "suse": machine("suse"),
-    "ostree": machine("ostree", efi=True),
-    "systemd-boot": machine("debian", loader="systemd-boot", efi=True),
-    "uki": machine("debian", loader="uki", efi=True),
-    "no-loader": machine("debian", loader="none", cpufreq=False),
-    "vm": machine("debian", cpus=2, nodes=1, memory_mb=4096, cpufreq=False, boot_modules=()),
-    "amd": machine("debian", vendor="amd", iommu="on"),
-    "arm": machine("debian", vendor="arm", iommu="argument"),
-}
 
 
 def build(path: str, what: Machine, hostname: str = "node", programs: tuple[str, ...] | None = None) -> str:
@@ -151,27 +75,11 @@ def _rename_entries(root: str) -> None:
     """Entries carry the machine's id in their names."""
     what = load(root)
     if what.loader in ("systemd-boot", "uki", "grubby"):
-        for folder in (loaders.ESP_ENTRIES, loaders.IMAGES, loaders.ENTRIES):
+        for folder in (sdboot.entries_in(what), sdboot.images_in(what), bls.ENTRIES):
             shutil.rmtree(at(root, folder), ignore_errors=True)
             os.makedirs(at(root, folder), exist_ok=True)
-        for one in loaders.kernels(root):
-            loaders.install_kernel(root, what, one)
-
-
-def present(what: Machine) -> tuple[str, ...]:
-    """The programs of such a machine."""
-    found = [*EVERYWHERE, *BY_LOADER[what.loader], *BY_DISTRIBUTION[what.distribution]]
-    if what.loader == "grub":
-        found += (
-            ["grub2-mkconfig", "grub2-editenv"]
-            if what.distribution in ("suse", "rocky")
-            else ["update-grub", "grub-mkconfig", "grub-editenv"]
-        )
-    if what.systemd:
-        found.append("systemctl")
-    if what.efi and what.systemd and "bootctl" not in found:
-        found.append("bootctl")
-    return tuple(found)
+        for one in kernels(root):
+            sdboot.install_kernel(root, what, one)
 
 
 def _directories(root: str, what: Machine) -> None:
@@ -286,7 +194,7 @@ def _cpuinfo(what: Machine, cpu: int) -> str:
 
 
 def _memory(root: str, what: Machine) -> None:
-    sizes = [size for size in kernel.PAGE_KB if size == "2048kB" or what.pages_1g]
+    sizes = [size for size in pages.PAGE_KB if size == "2048kB" or what.pages_1g]
     if what.numa:
         put(root, "/sys/devices/system/node/online", as_cpulist(tuple(range(len(what.nodes)))) + "\n", 0o444)
         put(root, "/sys/devices/system/node/possible", as_cpulist(tuple(range(len(what.nodes)))) + "\n", 0o444)
@@ -300,7 +208,7 @@ def _memory(root: str, what: Machine) -> None:
             )
     for size in sizes:
         for where in (None, *range(len(what.nodes))):
-            kernel.show(root, where, size, kernel.Pool(0, 0, 0))
+            pages.show(root, where, size, pages.Pool(0, 0, 0))
     if what.thp:
         put(
             root,
@@ -324,7 +232,7 @@ def _software(root: str, what: Machine) -> None:
     )
     for name in ("local-fs.target", "sysinit.target", "basic.target", "multi-user.target", "swap.target"):
         put(root, f"/usr/lib/systemd/system/{name}", f"[Unit]\nDescription={name}\n")
-    systemd.unit_file(
+    units.unit_file(
         root,
         "ssh.service",
         "[Unit]\nDescription=ssh\n[Service]\nExecStart=/usr/bin/true\n[Install]\nWantedBy=multi-user.target\n",
@@ -337,33 +245,37 @@ def _software(root: str, what: Machine) -> None:
 def _loader(root: str, what: Machine) -> None:
     put(root, f"/boot/vmlinuz-{what.kernel}", "kernel\n")
     put(root, f"/boot/config-{what.kernel}", "CONFIG_HUGETLBFS=y\n")
-    initramfs.build(root, what, f"/boot/{loaders.initrd_name(root, what.kernel)}")
-    line = f"{loaders.FIXED} quiet"
-    if what.loader in ("grub", "grubby"):
+    initramfs.build(root, what, f"/boot/{initrd_name(root, what.kernel)}")
+    line = f"{ROOT_ARGUMENTS} quiet"
+    if what.loader in ("grub", "grubby") or what.leftover_grub:
         default = 'GRUB_DEFAULT=0\nGRUB_TIMEOUT=5\nGRUB_CMDLINE_LINUX_DEFAULT="quiet"\nGRUB_CMDLINE_LINUX=""\n'
         if what.loader == "grubby":
             default = 'GRUB_TIMEOUT=5\nGRUB_DEFAULT=saved\nGRUB_CMDLINE_LINUX="quiet"\nGRUB_ENABLE_BLSCFG=true\n'
         put(root, "/etc/default/grub", default)
         if what.distribution in ("debian", "ubuntu"):
             os.makedirs(at(root, "/etc/default/grub.d"), exist_ok=True)
-        loaders.grub_mkconfig(root, ["-o", f"{loaders.grub_directory(root)}/grub.cfg"])
+        grub.grub_mkconfig(root, ["-o", f"{grub.grub_directory(root)}/grub.cfg"])
     if what.efi and what.loader in ("grub", "grubby"):
         name = {"debian": "debian", "ubuntu": "ubuntu", "rocky": "rocky"}.get(what.distribution, "opensuse")
-        put(root, f"/boot/efi/EFI/{name}/grub.cfg", f"configfile {loaders.grub_directory(root)}/grub.cfg\n")
+        put(root, f"/boot/efi/EFI/{name}/grub.cfg", f"configfile {grub.grub_directory(root)}/grub.cfg\n")
     if what.loader in ("grubby", "ostree"):
-        loaders.set_environment(root, {"boot_success": "1"})
+        grub.set_environment(root, {"boot_success": "1"})
     if what.loader in ("grubby", "systemd-boot", "uki"):
         put(root, "/etc/kernel/cmdline", line + "\n")
-        loaders.install_kernel(root, what, what.kernel)
-        put(root, "/efi/loader/loader.conf", "timeout 3\n") if what.loader != "grubby" else None
+        sdboot.install_kernel(root, what, what.kernel)
+    if what.loader in ("systemd-boot", "uki"):
+        put(root, f"{what.esp}/loader/loader.conf", "timeout 3\n")
+        put(root, "/etc/kernel/install.conf", f"layout={'uki' if what.loader == 'uki' else 'bls'}\n")
+    if what.proxmox:
+        put(root, "/etc/kernel/proxmox-boot-uuids", "5B0C-6F2E\n")
     if what.loader == "ostree":
         put(
             root,
-            f"{loaders.ENTRIES}/ostree-1-fedora-coreos.conf",
+            f"{bls.ENTRIES}/ostree-1-fedora-coreos.conf",
             (
                 f"title Fedora CoreOS 40 (ostree:0)\nversion 1\noptions {line} ostree=/ostree/boot.1/fedora-coreos/0\n"
                 f"linux /ostree/fedora-coreos/vmlinuz-{what.kernel}\n"
                 f"initrd /ostree/fedora-coreos/initramfs-{what.kernel}.img\n"
             ),
         )
-        put(root, f"{loaders.grub_directory(root)}/grub.cfg", "insmod blscfg\nblscfg\n")
+        put(root, f"{grub.grub_directory(root)}/grub.cfg", "insmod blscfg\nblscfg\n")

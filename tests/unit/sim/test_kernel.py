@@ -44,11 +44,11 @@ def test_a_node_gives_what_its_memory_has(make: Maker) -> None:
 
 
 def test_pages_in_use_become_surplus(make: Maker) -> None:
-    from tests.sim import kernel
+    from tests.sim import pages
 
     host = make()
     host.set(NODE.format(0, "2048kB", "nr"), "8")
-    kernel.use(host.tree, 0, "2048kB", 5)
+    pages.use(host.tree, 0, "2048kB", 5)
     host.set(NODE.format(0, "2048kB", "nr"), "2")
     shown = [host.read(NODE.format(0, "2048kB", what)) for what in ("nr", "free", "surplus")]
     assert shown == ["2\n", "0\n", "3\n"]

@@ -9,7 +9,7 @@ import re
 
 import pytest
 
-from tests.sim import loaders
+from tests.sim import bls, grub, standins
 
 from .conftest import Maker
 
@@ -69,9 +69,9 @@ def test_grub_default_names_the_entry_that_boots() -> None:
         "set default=\"Advanced>Old\"\nmenuentry 'New' {\n\tlinux\t/boot/vmlinuz-2 new\n}\n"
         "submenu 'Advanced' {\nmenuentry 'Old' {\n\tlinux\t/boot/vmlinuz-1 old\n}\n}\n"
     )
-    assert loaders.grub_default(text) == "old"
-    assert loaders.grub_default(text.replace("Advanced>Old", "0")) == "new"
-    assert loaders.grub_default('set default="0"\n') is None
+    assert grub.grub_default(text) == "old"
+    assert grub.grub_default(text.replace("Advanced>Old", "0")) == "new"
+    assert grub.grub_default('set default="0"\n') is None
 
 
 @pytest.mark.parametrize(
@@ -86,14 +86,14 @@ def test_grub_default_names_the_entry_that_boots() -> None:
     ],
 )
 def test_how_grubby_edits_arguments(arguments: str, removed: str, added: str, left: str) -> None:
-    assert loaders.edited(arguments, removed, added) == left
+    assert bls.edited(arguments, removed, added) == left
 
 
 def test_grubby_changes_every_entry_and_what_later_kernels_read(make: Maker) -> None:
     host = make("rocky")
-    entries = loaders.entries(host.tree, loaders.ENTRIES)
+    entries = bls.entries(host.tree, bls.ENTRIES)
     host.write(
-        entries[0].replace(".conf", "-old.conf").replace("5.14", "5.13"), loaders.bls_entry("5.13", "root=/dev/x ro")
+        entries[0].replace(".conf", "-old.conf").replace("5.14", "5.13"), bls.bls_entry("5.13", "root=/dev/x ro")
     )
     done = host.run("grubby", "--update-kernel=ALL", "--args=iommu=pt isolcpus=1-3", "--remove-args", "quiet")
     assert (done.returncode, done.stderr) == (0, "")
@@ -140,7 +140,7 @@ def test_the_environment_block_is_1024_bytes(make: Maker) -> None:
     assert "kernelopts=" + "a" * 900 in host.run("grub2-editenv", "-", "list").stdout
 
 
-@pytest.mark.parametrize("profile", ["systemd-boot", "uki"])
+@pytest.mark.parametrize("profile", ["systemd-boot", "uki", "systemd-boot-grub"])
 def test_kernel_install_takes_etc_kernel_cmdline(make: Maker, profile: str) -> None:
     host = make(profile)
     line = (host.read("/etc/kernel/cmdline") or "").strip()
@@ -154,6 +154,36 @@ def test_kernel_install_takes_etc_kernel_cmdline(make: Maker, profile: str) -> N
     assert host.read("/sys/devices/system/cpu/nohz_full") == "2-3\n"
     assert host.run("bootctl", "is-installed").returncode == 0
     assert host.run("kernel-install", "add", "0.0", "/boot/vmlinuz-0.0").returncode != 0
+
+
+def test_update_grub_does_not_boot_a_machine_of_systemd_boot(make: Maker) -> None:
+    host = make("systemd-boot-grub")
+    host.write("/etc/default/grub.d/90-x.cfg", 'GRUB_CMDLINE_LINUX="iommu=pt"\n')
+    assert host.run("update-grub").returncode == 0
+    assert "iommu=pt" in (host.read("/boot/grub/grub.cfg") or "")
+    host.reboot()
+    assert "iommu=pt" not in cmdline(host.read("/proc/cmdline"))
+
+
+def test_proxmox_boot_tool_refreshes_what_is_not_mounted(make: Maker) -> None:
+    host = make("proxmox")
+    host.write("/etc/kernel/cmdline", "root=ZFS=rpool/ROOT/pve-1 boot=zfs iommu=pt\n")
+    assert host.run("sh", "-c", "ls -d /efi /boot/efi /boot/loader").returncode != 0
+    host.reboot()
+    assert "iommu=pt" not in cmdline(host.read("/proc/cmdline"))
+    assert host.run("proxmox-boot-tool", "refresh").returncode == 0
+    host.reboot()
+    assert cmdline(host.read("/proc/cmdline"))[-2:] == ["boot=zfs", "iommu=pt"]
+
+
+def test_mkinitcpio_makes_unified_images(make: Maker) -> None:
+    host = make("uki")
+    assert host.run("mkinitcpio", "-P").returncode == 127  # Debian has none
+    standins.install(host.tree, ("mkinitcpio",))
+    host.write("/etc/kernel/cmdline", "root=/dev/vda1 ro iommu=pt\n")
+    assert host.run("mkinitcpio", "-P").returncode == 0
+    host.reboot()
+    assert host.read("/proc/cmdline") == "root=/dev/vda1 ro iommu=pt\n"
 
 
 def test_the_firmware_shows_systemd_boot(make: Maker) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.sim import systemd
+from tests.sim import units
 
 from .conftest import Maker
 
@@ -150,7 +150,7 @@ def test_a_condition_that_does_not_hold_skips_without_failing(make: Maker) -> No
 
 def test_an_empty_value_takes_back_those_before_it() -> None:
     text = "[Service]\nExecStart=/a\n# ExecStart=/no\nExecStart=\nExecStart=/b \\\n  c\n"
-    assert systemd.sections(text) == {"Service": {"ExecStart": ["/b    c"]}}
+    assert units.sections(text) == {"Service": {"ExecStart": ["/b    c"]}}
 
 
 def test_boot_order_follows_after_and_before(make: Maker) -> None:

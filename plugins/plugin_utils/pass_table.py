@@ -46,7 +46,7 @@ class Pass:
         self._faults.setdefault(host, " ".join(message.split()))
 
     def lines(self) -> list[str]:
-        """The table, and below it every reason in full with its hosts; nothing when the run had nothing to do with us."""
+        """The table, and below it every reason in full; nothing when the run had nothing to do with us."""
         if not self._units:
             return []
         names = sorted({*self._units, *self._faults})

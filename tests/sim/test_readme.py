@@ -1,0 +1,100 @@
+# Copyright (c) 2026 bettercompute
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""README.md does what it says: its inventory, its playbook and its commands run, in their order, on simulated hosts."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from tests.sim import controller, fleet
+from tests.sim.host import SimulatedHost
+from tests.sim.tree import machine
+
+README = Path(controller.CHECKOUT) / "README.md"
+# The machine of the example: two nodes with 64 CPUs each, and memory for their pages when it has just booted.
+SANDBOX = machine("debian", cpus=128, nodes=2, memory_mb=262144, runtime_1g=40, boot_1g=80)
+
+
+class Block(NamedTuple):
+    """A fenced block: its language, and its text."""
+
+    language: str
+    text: str
+
+    @property
+    def name(self) -> str:
+        """The file that it is, by its first line."""
+        return self.text.partition("\n")[0].removeprefix("# ")
+
+
+def blocks() -> list[Block]:
+    return [
+        Block(*found)
+        for found in re.findall(r"^```(\w+)\n(.*?)^```$", README.read_text("utf-8"), re.MULTILINE | re.DOTALL)
+    ]
+
+
+def commands() -> list[str]:
+    return [line for block in blocks() if block.language == "sh" for line in block.text.splitlines()]
+
+
+@pytest.fixture
+def readers(tmp_path: Path) -> Path:
+    """A directory with the README's files, and an inventory that has its host simulated."""
+    folder = tmp_path / "fleet"
+    Path(fleet.make(str(folder), [fleet.Hosts("sandbox", SANDBOX)])).rename(folder / "simulated.yml")
+    for block in blocks():
+        if block.language == "yaml":
+            (folder / block.name).write_text(block.text, encoding="utf-8")
+    return folder
+
+
+def test_every_block_is_held_by_a_test() -> None:
+    assert {block.name for block in blocks() if block.language == "yaml"} == {"inventory.yml", "modules.yml"}
+    assert {block.language for block in blocks()} == {"yaml", "sh"}
+    programs = {next(word for word in shlex.split(line) if "=" not in word) for line in commands()}
+    assert programs == {"make", "ansible-galaxy", "ansible-playbook"}
+
+
+def test_the_commands_lead_to_a_converged_host(readers: Path) -> None:
+    host = SimulatedHost(str(readers / "trees" / "sandbox-01"))
+    outputs = []
+    for line in commands():
+        words = shlex.split(line)
+        variables = dict(word.split("=", 1) for word in words if re.match("[A-Z_]+=", word))
+        words = words[len(variables) :]
+        if words[0] != "ansible-playbook":
+            continue
+        assert words[1:3] == ["-i", "inventory.yml"]
+        played = controller.playbook(
+            str(readers), str(readers / "inventory.yml"), *words[3:], "-i", "simulated.yml", variables=variables
+        )
+        assert played.rc == 0, f"{line}\n{played.out}"
+        outputs.append((words[3].rpartition(".")[2], played.out))
+    assert [name for name, _ in outputs[:5]] == ["plan", "converge", "converge", "reboot", "converge"]
+    changed = ["changed=0" not in out for _, out in outputs]
+    assert changed == [True, True, False, True, False, False, False]
+    assert "no unit waits for a reboot any more, and every unit is converged" in " ".join(outputs[3][1].split())
+    assert "PASS REPORT" in outputs[-1][1]
+    assert re.search(r"^sandbox-01 +converged +- +- +-$", outputs[-1][1], re.MULTILINE)
+    assert host.read("/sys/devices/system/cpu/isolated") == "4-63,68-127\n"
+    for node in (0, 1):
+        pages = f"/sys/devices/system/node/node{node}/hugepages/hugepages-1048576kB/nr_hugepages"
+        assert host.read(pages) == "64\n"
+    assert host.read("/proc/sys/net/bridge/bridge-nf-call-iptables") == "0\n"
+    assert json.loads((readers / "bcd-report" / "fleet.json").read_text("utf-8"))["summary"]["drifted"] == 1
+
+
+def test_the_playbook_runs_as_it_stands(readers: Path) -> None:
+    played = controller.playbook(str(readers), str(readers / "simulated.yml"), "modules.yml")
+    assert played.rc == 0, played.out
+    host = SimulatedHost(str(readers / "trees" / "sandbox-01"))
+    assert host.read("/proc/sys/vm/swappiness") == "10\n"
+    assert "parameters.pending: []" in played.out

@@ -17,11 +17,16 @@ BASE_MB = 512  # what the running system keeps of each node's memory
 
 
 class Pool(NamedTuple):
-    """A pool of pages: how many, how many of them free, and how many in use beyond what was asked for."""
+    """A pool as its files show it: the total has the surplus in it, pages in use beyond what was asked for."""
 
     total: int
     free: int
     surplus: int
+
+    @property
+    def asked(self) -> int:
+        """What the pool was set to, as far as it was had."""
+        return self.total - self.surplus
 
 
 def pool_of(root: str, node: int | None, size: str) -> str:
@@ -57,20 +62,22 @@ def resize(root: str, size: str, want: int, node: int | None) -> None:
     """
     machine = load(root)
     where = list(range(len(machine.nodes))) if node is None else [node]
-    room = {one: _room(root, machine, one, size) for one in where}
-    change = dict.fromkeys(where, 0)
     pools = {one: pool(root, one, size) for one in where}
-    missing = want - sum(now.total for now in pools.values())
+    room = {one: _room(root, machine, one, size) + pools[one].surplus for one in where}
+    change = dict.fromkeys(where, 0)
+    missing = want - sum(now.asked for now in pools.values())
     while missing > 0 and any(change[one] < room[one] for one in where):
         for one in where:
             if missing > 0 and change[one] < room[one]:
                 change[one] += 1
                 missing -= 1
-    while missing < 0 and any(pools[one].total + change[one] > 0 for one in where):
-        for one in where:
-            if missing < 0 and pools[one].total + change[one] > 0:
-                change[one] -= 1
-                missing += 1
+    in_use = {one: now.asked - now.free for one, now in pools.items()}
+    for least in (in_use, dict.fromkeys(where, 0)):  # first what is free, on whatever node, then what is in use
+        while missing < 0 and any(pools[one].asked + change[one] > least[one] for one in where):
+            for one in where:
+                if missing < 0 and pools[one].asked + change[one] > least[one]:
+                    change[one] -= 1
+                    missing += 1
     for one in where:
         if change[one]:
             show(root, one, size, _changed(pools[one], change[one]))
@@ -79,8 +86,9 @@ def resize(root: str, size: str, want: int, node: int | None) -> None:
 
 def _changed(now: Pool, pages: int) -> Pool:
     """A pool after it grew or shrank; pages in use stay, as surplus."""
-    free = now.free + pages
-    return Pool(now.total + pages, max(0, free), now.surplus + max(0, -free))
+    asked, used = now.asked + pages, now.total - now.free
+    total = max(asked, used)
+    return Pool(total, total - used, total - asked)
 
 
 def _room(root: str, machine: Machine, node: int, size: str) -> int:

@@ -123,7 +123,7 @@ ansible_facts:
           type: dict
           sample: {"cpu": "cpu: CPUs 4-63 are isolated from the next boot (now: \"\"): reboot the node"}
         rebooted_for:
-          description: Why the host waited, by unit, for a reboot that has happened, when no pass has looked at it since.
+          description: By unit, why the host waited for a reboot that has happened, when no pass has looked since.
           returned: always
           type: dict
           sample: {}

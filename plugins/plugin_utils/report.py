@@ -79,9 +79,7 @@ def _host(result: Mapping[str, Any]) -> dict[str, Any]:
         "unconverged": [unit["unit"] for unit in units if unit["state"] != "converged"],
         "reboot_required": bool(result.get("reboot_required")),
         "observed_generation": told.get("observed_generation"),
-        "conditions": [
-            _texts(each, "type", "status", "reason", "message") for each in _mappings(section, "conditions")
-        ],
+        "conditions": _conditions(told),
         "units": units,
     }
 

@@ -180,9 +180,10 @@ def _hosts(hosts: Mapping[str, Any], anchors: Mapping[str, str]) -> Html:
 def _host(name: str, host: Mapping[str, Any], anchor: str) -> Html:
     told = [unit for unit in host["units"] if _has_something_to_say(unit)]
     quiet = [unit["unit"] for unit in host["units"] if not _has_something_to_say(unit)]
+    # The section's message and conditions are those of its units, once more.
+    said = [element("p", host["message"]), *(_condition(each) for each in host["conditions"])] if not told else []
     content = [
-        element("p", host["message"]) if host["message"] else Html(),
-        *(_condition(each) for each in host["conditions"]),
+        *(said if host["message"] else []),
         *(_unit(unit) for unit in told),
         element("p", f"Nothing to do: {', '.join(quiet)}.", class_="quiet") if quiet else Html(),
     ]

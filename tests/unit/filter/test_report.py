@@ -72,6 +72,16 @@ def test_units_keep_their_order_and_a_failure_its_reason() -> None:
     }
 
 
+def test_conditions_of_the_section_and_of_units_are_kept() -> None:
+    rebooting = {"type": "RebootRequired", "status": "true", "reason": "cpu", "message": REBOOT}
+    down = {"type": "MPSDown", "status": "true", "reason": "NotRunning", "message": "bcd-mps.service is not active"}
+    result = plan("PROGRESSING", unit("gpu-sharing", "progressing", conditions=[down]))
+    result["section"]["conditions"] = [down, rebooting]
+    host = report.fleet_document({"a": result})["hosts"]["a"]
+    assert host["conditions"] == [down, rebooting]
+    assert host["units"][0]["conditions"] == [down]
+
+
 def test_the_order_of_the_hosts_given_makes_no_difference() -> None:
     one = report.fleet_document({"a": DRIFTED, "b": WAITING})
     other = report.fleet_document({"b": WAITING, "a": DRIFTED})

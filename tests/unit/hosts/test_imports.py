@@ -18,7 +18,7 @@ NEEDS_ANSIBLE = ("\nfrom ansible.module_utils", "\nfrom .module import")
 
 
 def module_names() -> list[str]:
-    """The dotted name of each file of module_utils that the helper and the agent, which run without Ansible, may use."""
+    """The dotted name of each file of module_utils that runs without Ansible too."""
     room = TOP / "plugins" / "module_utils"
     paths = [path for path in sorted(room.rglob("*.py")) if not needs_ansible(path)]
     parts = (path.relative_to(room).with_suffix("").parts for path in paths)

@@ -114,7 +114,7 @@ molecule: $(VENV)/.develop  ## Molecule scenarios on simulated hosts
 
 .PHONY: lab
 lab: $(VENV)/.develop  ## A real Debian in QEMU; as root, installs QEMU where it is not there
-	@$(VENV)/bin/python tests/lab/lab.py prerequisites
+	@$(VENV)/bin/python tests/lab/lab.py check > /dev/null 2>&1 || $(VENV)/bin/python tests/lab/lab.py prerequisites
 	@status=0; $(VENV)/bin/pytest --junitxml=$(RESULTS)/lab.xml tests/lab || status=1; \
 	$(RUN) tests.tools.run_molecule --lab || status=1; exit $$status
 

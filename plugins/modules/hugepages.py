@@ -14,7 +14,9 @@ description:
   - Keeps persistent pools of 2 MiB and 1 GiB pages, and the policy of transparent huge pages.
   - Pages are taken from the running kernel first. 1 GiB pages for which it finds no memory in one piece are reserved by
     the boot loader from the next boot, which is reported as waiting for a reboot. Such a reservation is then kept in
-    step with the count, and V(0) takes it back.
+    step with the count, and V(0) takes it back. Counts that differ between nodes are reserved node by node from Linux
+    5.16 on; an older kernel spreads their sum evenly, and the rest is mended at runtime.
+  - More pages than the host, or a node, has memory for are refused.
   - A shortfall of 2 MiB pages is tried again on each run; one of 1 GiB pages once in each boot.
   - With 1 GiB pages, mounts a hugetlbfs of them at C(/dev/hugepages1G) by the unit C(dev-hugepages1G.mount), or by
     hand where systemd does not run. Without any, that mount ends once none of its pages is in use.

@@ -61,17 +61,16 @@ class Mount(NamedTuple):
     shown: str = ""
     right: bool = False
     text: str = ""
-    point: bool = False  # the directory is there
 
 
-def parse_mounts(text: str, point: bool = False) -> Mount:
+def parse_mounts(text: str) -> Mount:
     """/proc/mounts: the last mount on the point is the one that is seen. The kernel shows 1 GiB as 1024M."""
     lines = [line for line in text.splitlines() if line.split()[1:2] == [POINT]]
     if not lines:
-        return Mount(text=text, point=point)
+        return Mount(text=text)
     fields = lines[-1].split()
     right = fields[2] == KIND and "pagesize=1024M" in fields[3].split(",")
-    return Mount(lines[-1], right, text, point)
+    return Mount(lines[-1], right, text)
 
 
 # -- the service
@@ -169,8 +168,7 @@ def mount_by_hand(todo: Todo, now: Mount) -> None:
     """Plan the mount on a host without systemd, which needs it again after each boot."""
     if not _free_for_us(todo, now):
         return
-    if not now.point:
-        todo.add(run(("mkdir", "-p", POINT), f"make the directory {POINT}", effects=(Effect("file", POINT),)))
+    todo.add(run(("mkdir", "-p", POINT), f"make the directory {POINT} if it is not there"))
     argv = ("mount", "-t", KIND, "-o", "pagesize=1G", KIND, POINT)
     todo.add(run(argv, f"mount the 1 GiB pages at {POINT}", effects=(Effect("file", MOUNTS, now.text + SHOWN),)))
 

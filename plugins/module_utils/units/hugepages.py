@@ -26,7 +26,7 @@ def look(host: Host, settings: planner.Settings | None) -> planner.Now:
         else Pool()
         for size in SIZES
     }
-    mount = units.parse_mounts(host.read(units.MOUNTS) or "", host.exists(units.POINT))
+    mount = units.parse_mounts(host.read(units.MOUNTS) or "")
     system = systemd(host)
     asks = system.running and not mount.shown and host.exists(f"{FOLDER}/{units.MOUNT}")
     return planner.Now(

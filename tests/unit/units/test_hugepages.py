@@ -13,7 +13,7 @@ import pytest
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.predict import PredictedHost
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.records import Records
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.runner import Goal, Outcome, converge
-from ansible_collections.bettercompute.bcd.plugins.module_utils.core.step import File
+from ansible_collections.bettercompute.bcd.plugins.module_utils.core.step import Effect, File, run
 from ansible_collections.bettercompute.bcd.plugins.module_utils.units.hugepages import UNIT
 from tests.unit.fake_host import Killed
 from tests.unit.huge_host import DROP_IN, GRUB, LARGE, MOUNT, NODES, SERVICE, SMALL, SYSTEM, THP, HugeHost, Node
@@ -557,6 +557,18 @@ def test_check_mode_tells_the_steps_that_are_then_taken_and_changes_nothing(sett
     assert [line.action for line in checked.steps] == [line.action for line in done.steps]
     after = go(host, settings, check=True)
     assert (after.changed, after.steps, after.state) == (False, (), "converged")
+
+
+def test_a_module_that_an_earlier_unit_would_load_leaves_nothing_here_unknown() -> None:
+    host = HugeHost()
+    seen = PredictedHost(host)
+    brings = tuple(
+        Effect("appears", place, "the module tun is loaded") for place in ("/proc/sys", "/sys/class", "/dev")
+    )
+    seen.apply(run(("modprobe", "--", "tun"), "load the module tun", effects=brings))
+    settings = {"pages2m": 8, "pages1g": 2, "perNuma": True, "transparent": "never"}
+    after = converge(Goal(UNIT, settings), seen, Records(seen))
+    assert [line.action for line in after.steps] == [line.action for line in go(host, settings).steps]
 
 
 def test_check_mode_says_what_becomes_of_1_gib_pages_that_are_not_found() -> None:

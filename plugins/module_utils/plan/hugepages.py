@@ -268,7 +268,8 @@ def _keep_units(todo: Todo, settings: Settings, wanted: Wanted, now: Now, past: 
     if not now.systemd.running:
         if wants_mount:
             hugepages_units.mount_by_hand(todo, mounted)
-        todo.note("systemd does not run here: what a boot forgets is set again by the next pass, not at the boot")
+        if wanted or settings.transparent:
+            todo.note("systemd does not run here: what a boot forgets is set again by the next pass, not at the boot")
         return
     lines = hugepages_units.lines(wanted, settings.transparent, now.service.file)
     due = hugepages_units.keep_service(todo, now.service, lines) if wanted or settings.transparent else False

@@ -28,7 +28,7 @@ import types
 from typing import Any
 
 from . import kernel, standins
-from .machine import append, at, put, read
+from .machine import append, at, drop, put, read
 from .paths import inside
 
 MUTATIONS = "/var/log/sim/mutations.jsonl"
@@ -82,7 +82,10 @@ def played(module: Any, root: str) -> Any:
             hang = strike(root, "run", " ".join(step.argv), lambda: super(Host, self).act(step), can_hang=True)
             if hang:
                 put(root, standins.HANG, "")
-                super().act(step._replace(timeout=float(str(hang.get("timeout", 1)))))
+                try:
+                    super().act(step._replace(timeout=float(str(hang.get("timeout", 1)))))
+                finally:
+                    drop(root, standins.HANG)
 
     return Host
 
@@ -145,7 +148,11 @@ def _mapped(module: Any, root: str) -> Any:
         def _spawn(self, argv: tuple[str, ...], timeout: float, stdin: str) -> Any:
             if self.which(argv[0]) is None:
                 return module.Answer(127, "", f"{argv[0]}: no such program")
-            return super()._spawn((sys.executable, "-ISc", MAPPED_PROGRAM, LIBRARY, root, *argv), timeout, stdin)
+            command = (sys.executable, "-ISc", MAPPED_PROGRAM, LIBRARY, root, *argv)
+            try:
+                return super()._spawn(command, timeout, stdin)
+            except module.StepFailed as fault:
+                raise module.StepFailed(str(fault).replace(" ".join(command), " ".join(argv))) from None
 
     return Mapped
 

@@ -192,3 +192,22 @@ def test_a_fleet_of_no_profile_is_refused(tmp_path: Path) -> None:
     done = subprocess.run(command, check=False, capture_output=True, text=True, cwd=controller.CHECKOUT)
     assert done.returncode == 2
     assert "profiles are debian" in done.stderr
+
+
+def interpreters() -> list[str]:
+    """The oldest and the newest Python for hosts that are at hand, this one at least."""
+    found = {sys.version_info[:2]: sys.executable}
+    for minor in range(9, 15):
+        if path := shutil.which(f"python3.{minor}"):
+            done = subprocess.run([path, "-c", "import sys; print(sys.executable)"], check=False, capture_output=True)
+            if done.returncode == 0:
+                found[(3, minor)] = done.stdout.decode().strip()
+    return [found[min(found)], found[max(found)]]
+
+
+@pytest.mark.parametrize("which", [0, 1])
+def test_the_hook_works_under_every_python_of_hosts(tmp_path: Path, which: int) -> None:
+    inventory, host = one_host(tmp_path, ansible_python_interpreter=interpreters()[which])
+    played, tasks = play(tmp_path, inventory, UNIT)
+    assert (played.rc, tasks["unit"]["result"]["state"]) == (0, "converged"), played.out + played.err
+    assert "run modprobe -- tun" in host.changes()

@@ -36,6 +36,15 @@ ENVIRONMENT = {
     "LANG": "C.UTF-8",
     "PYTHONPATH": "/.sim/lib/tests/sim/hook",
 }
+# Which stand-in it is says the name that it was called by.
+STAND_IN = """#!/.sim/python -IS
+import sys
+
+sys.path.insert(0, "/.sim/lib")
+from tests.sim.standins import main
+
+sys.exit(main(sys.argv))
+"""
 LIBC = ctypes.CDLL(None, use_errno=True)
 
 
@@ -242,18 +251,20 @@ def _simulator(root: str, python: str) -> None:
     os.makedirs(f"{target}/lib/tests/sim")
     _bind(HERE, f"{target}/lib/tests/sim")
     os.symlink(python, f"{target}/python")
+    _put(f"{target}/standin", STAND_IN)
+    os.chmod(f"{target}/standin", 0o755)  # noqa: S103  (a program)
     _put(f"{target}/absent", "")
     os.chmod(f"{target}/absent", 0o444)
 
 
 def _programs(tree: str, root: str) -> None:
     """Cover each program of this machine that the simulator plays: by its stand-in, or by nothing at all."""
-    with open(f"{HERE}/bin/programs", encoding="ascii") as names:
+    with open(f"{HERE}/programs.txt", encoding="ascii") as names:
         played = names.read().split()
     present = set(os.listdir(f"{tree}/usr/local/sbin"))
     covered: set[str] = set()
     for name in played:
-        cover = f"{root}/.sim/lib/tests/sim/bin/standin" if name in present else f"{root}/.sim/absent"
+        cover = f"{root}/.sim/standin" if name in present else f"{root}/.sim/absent"
         for directory in PROGRAM_DIRECTORIES[1:]:
             real = os.path.realpath(f"/{directory}/{name}")
             if real in covered or not real.startswith("/usr/") or not os.path.isfile(real):

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The table of stand-ins, and what all of them share: the journal and the faults that a test asked for.
 
-A concern (GPUs, packages, Kubernetes) adds its own table to TABLES and its names to bin/programs.
+A concern (GPUs, packages, Kubernetes) adds its own table to TABLES and its names to programs.txt.
 """
 
 from __future__ import annotations
@@ -125,4 +125,4 @@ def install(root: str, programs_present: tuple[str, ...]) -> None:
     os.makedirs(folder, exist_ok=True)
     for name in programs_present:
         if name not in names(root, "/usr/local/sbin"):
-            os.symlink("/.sim/lib/tests/sim/bin/standin", f"{folder}/{name}")
+            os.symlink("/.sim/standin", f"{folder}/{name}")

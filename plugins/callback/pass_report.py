@@ -5,12 +5,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from ansible.plugins.callback import CallbackBase
-
-from ..plugin_utils.pass_table import Pass
-
 DOCUMENTATION = r"""
 name: pass_report
 type: aggregate
@@ -25,6 +19,12 @@ requirements:
 author:
   - bettercompute (@bettercompute)
 """
+
+from typing import Any
+
+from ansible.plugins.callback import CallbackBase
+
+from ..plugin_utils.pass_table import Pass
 
 OURS = "bettercompute.bcd."
 

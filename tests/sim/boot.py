@@ -108,7 +108,7 @@ def default_sysctls(root: str, machine: Machine) -> None:
 
 
 def _words(cmdline: str) -> list[tuple[str, str]]:
-    return [(name, value) for name, _, value in (word.partition("=") for word in cmdline.split())]
+    return [(name, value) for name, _unused, value in (word.partition("=") for word in cmdline.split())]
 
 
 def _cpus(root: str, machine: Machine, cmdline: str) -> None:
@@ -187,7 +187,7 @@ def _pages(root: str, machine: Machine, cmdline: str) -> None:
                 "/sys/kernel/mm/transparent_hugepage/enabled",
                 kernel.choice(("always", "madvise", "never"), value),
             )
-    if machine.thp and not any(name == "transparent_hugepage" for name, _ in _words(cmdline)):
+    if machine.thp and not any(name == "transparent_hugepage" for name, _unused in _words(cmdline)):
         put(
             root,
             "/sys/kernel/mm/transparent_hugepage/enabled",
@@ -201,7 +201,7 @@ def _reserve(root: str, machine: Machine, size: str, value: str) -> None:
     given = dict.fromkeys(nodes, 0)
     if ":" in value:
         for part in value.split(","):
-            number, _, wanted = part.partition(":")
+            number, _unused, wanted = part.partition(":")
             if int(number) in given:
                 given[int(number)] = min(int(wanted), room[int(number)])
     else:
@@ -287,7 +287,7 @@ def apply_sysctls(root: str) -> None:
         for raw in (read(root, files[name]) or "").splitlines():
             line = raw.strip().lstrip("-")
             if "=" in line and not line.startswith(("#", ";")):
-                key, _, value = line.partition("=")
+                key, _unused, value = line.partition("=")
                 try:
                     kernel.write(root, "/proc/sys/" + sysctl_path(key.strip()), value.strip())
                 except OSError:

@@ -96,7 +96,7 @@ def play(inventory: str, name: str) -> Played:
 
 def pass_report(played: Played) -> str:
     """The table at the end of the output, and the reasons below it."""
-    _, found, report = played.out.partition("PASS REPORT")
+    _unused, found, report = played.out.partition("PASS REPORT")
     expect(bool(found), "a pass report at the end", "none", played)
     return report.partition("\n")[2].strip()
 
@@ -114,7 +114,7 @@ def check(played: Played) -> dict[str, str]:
     changed = {}
     for name, host in HOSTS.items():
         wanted = (f"{name}-01", host.state, host.waits, host.failed)
-        _, state, changed[name], waits, failed = rows.get(wanted[0], ["", "", "", "", ""])
+        _unused, state, changed[name], waits, failed = rows.get(wanted[0], ["", "", "", "", ""])
         expect((wanted[0], state, waits, failed) == wanted, wanted, rows.get(wanted[0]), played)
         failures = (0, int(host.failed != "-"))
         expect(recap[wanted[0]][1:] == failures, f"{wanted[0]}: unreachable, failed {failures}", recap, played)

@@ -60,8 +60,8 @@ def make(
 
 def parse(text: str) -> Hosts:
     """NAME=PROFILE[:COUNT]."""
-    name, _, rest = text.partition("=")
-    profile, _, count = rest.partition(":")
+    name, _unused, rest = text.partition("=")
+    profile, _unused, count = rest.partition(":")
     if not name or profile not in PROFILES or (count and not count.isdigit()):
         raise argparse.ArgumentTypeError(f"{text} is not NAME=PROFILE:COUNT; profiles are {', '.join(PROFILES)}")
     return Hosts(name, PROFILES[profile], int(count or "1"))

@@ -92,7 +92,7 @@ def modinfo(root: str, argv: list[str]) -> Answer:
         fields = [("filename", path), ("license", "GPL"), ("depends", ",".join(module.needs)), ("name", name)]
         fields += [("vermagic", f"{release(root)} SMP preempt mod_unload modversions")]
         fields += [("version", module.version)] if module.version else []
-        fields += [("parm", f"{parameter}:{parameter} ({kind})") for parameter, kind, _ in module.parameters]
+        fields += [("parm", f"{parameter}:{parameter} ({kind})") for parameter, kind, _unused in module.parameters]
     if not fields:
         return 1, "", f"modinfo: ERROR: Module {words[0] if words else ''} not found.\n"
     if field:

@@ -165,7 +165,7 @@ def cpulist(text: str) -> tuple[int, ...]:
     found: set[int] = set()
     for part in text.strip().split(","):
         if part:
-            first, _, last = part.partition("-")
+            first, _unused, last = part.partition("-")
             if int(last or first) < int(first):
                 raise ValueError(text)
             found.update(range(int(first), int(last or first) + 1))

@@ -191,8 +191,8 @@ def _install(root: str, name: str, command: str) -> None:
 
 def _parameters(name: str, module: Module, given: tuple[str, ...]) -> dict[str, str]:
     """The parameters as the kernel will show them; one that it does not know is ignored, as the kernel does."""
-    kinds = {parameter: kind for parameter, kind, _ in module.parameters}
-    values = {parameter: default for parameter, _, default in module.parameters}
+    kinds = {parameter: kind for parameter, kind, _unused in module.parameters}
+    values = {parameter: default for parameter, _unused, default in module.parameters}
     for word in given:
         parameter, equals, value = word.partition("=")
         parameter = plain(parameter)
@@ -246,7 +246,7 @@ def vanish(root: str, name: str) -> None:
     shutil.rmtree(at(root, f"/sys/module/{name}"))
     for needed in module.needs:
         shutil.rmtree(at(root, f"/sys/module/{needed}/holders/{name}"), ignore_errors=True)
-    for key, _ in module.sysctls:
+    for key, _unused in module.sysctls:
         drop(root, f"/proc/sys/{key}")
         folder = at(root, os.path.dirname(f"/proc/sys/{key}"))
         if os.path.isdir(folder) and not os.listdir(folder):
@@ -285,7 +285,7 @@ def forget_all(root: str) -> None:
         if there(root, f"/sys/module/{name}/refcnt"):
             shutil.rmtree(at(root, f"/sys/module/{name}"))
     for module in CATALOGUE.values():
-        for key, _ in module.sysctls:
+        for key, _unused in module.sysctls:
             drop(root, f"/proc/sys/{key}")
             folder = at(root, os.path.dirname(f"/proc/sys/{key}"))
             if os.path.isdir(folder) and not os.listdir(folder):

@@ -46,7 +46,7 @@ def mount_program(root: str, argv: list[str]) -> Answer:
         lines = [line.split() for line in (read(root, "/proc/mounts") or "").splitlines()]
         return (
             0,
-            "".join(f"{what} on {point} type {kind} ({options})\n" for what, point, kind, options, *_ in lines),
+            "".join(f"{what} on {point} type {kind} ({options})\n" for what, point, kind, options, *_unused in lines),
             "",
         )
     kind = argv[argv.index("-t") + 1] if "-t" in argv else "auto"

@@ -29,7 +29,7 @@ def _kargs(root: str, entry: str, argv: list[str]) -> Answer:
     before = bls.value(root, entry, "options").split()
     words = list(before)
     for flag in argv:
-        name, _, argument = flag.partition("=")
+        name, _unused, argument = flag.partition("=")
         if name == "--append" or (name == "--append-if-missing" and argument not in words):
             words.append(argument)
         elif name in ("--delete", "--delete-if-present"):

@@ -119,7 +119,7 @@ def sudo(root: str, argv: list[str]) -> int:
         if word == "--":
             break
     while rest and "=" in rest[0] and "/" not in rest[0].split("=")[0]:
-        name, _, value = rest.pop(0).partition("=")
+        name, _unused, value = rest.pop(0).partition("=")
         os.environ[name] = value
     if os.getuid() != 0 and "SIM_ROOT" not in os.environ:
         sys.stderr.write("sudo: a password is required\n")

@@ -134,7 +134,7 @@ def _execute(root: str, line: str, said: dict[str, list[str]], wait: bool) -> bo
 
 
 def _pair(text: str) -> tuple[str, str]:
-    name, _, value = text.partition("=")
+    name, _unused, value = text.partition("=")
     return name, value
 
 

@@ -74,7 +74,7 @@ def of_task(played: Played, task: str, host: str) -> list[dict[str, Any]]:
 def state_of(host: SimulatedHost) -> dict[str, str]:
     """Every file of the tree that is not the simulator's own, with its text."""
     found = {}
-    for folder, _, files in os.walk(host.tree):
+    for folder, _unused, files in os.walk(host.tree):
         for name in files:
             path = os.path.join(folder, name)
             inside = path[len(host.tree) :]

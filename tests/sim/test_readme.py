@@ -78,8 +78,8 @@ def test_the_commands_lead_to_a_converged_host(readers: Path) -> None:
         )
         assert played.rc == 0, f"{line}\n{played.out}"
         outputs.append((words[3].rpartition(".")[2], played.out))
-    assert [name for name, _ in outputs[:5]] == ["plan", "converge", "converge", "reboot", "converge"]
-    changed = ["changed=0" not in out for _, out in outputs]
+    assert [name for name, _unused in outputs[:5]] == ["plan", "converge", "converge", "reboot", "converge"]
+    changed = ["changed=0" not in out for _unused, out in outputs]
     assert changed == [True, True, False, True, False, False, False]
     assert "no unit waits for a reboot any more, and every unit is converged" in " ".join(outputs[3][1].split())
     assert "PASS REPORT" in outputs[-1][1]

@@ -51,7 +51,7 @@ def sections(text: str) -> dict[str, dict[str, list[str]]]:
         if line.startswith("[") and line.endswith("]"):
             here = found.setdefault(line[1:-1], {})
         elif "=" in line and not line.startswith(("#", ";")):
-            key, _, value = line.partition("=")
+            key, _unused, value = line.partition("=")
             if value.strip():
                 here.setdefault(key.strip(), []).append(value.strip())
             else:
@@ -64,7 +64,7 @@ def settings(root: str, unit: str) -> dict[str, dict[str, list[str]]]:
     path = path_of(root, unit)
     if path is None or masked(root, unit):
         return {}
-    return sections("\n".join(text for _, text in texts(root, unit)))
+    return sections("\n".join(text for _unused, text in texts(root, unit)))
 
 
 def texts(root: str, unit: str) -> list[tuple[str, str]]:

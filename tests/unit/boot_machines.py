@@ -254,7 +254,7 @@ def rpm_ostree(host: FakeHost, argv: tuple[str, ...]) -> Answer:
     assert found
     words = found.group(1).split()
     for option in argv[2:]:
-        name, _, word = option.partition("=")
+        name, _unused, word = option.partition("=")
         if name == "--append" or (name == "--append-if-missing" and word not in words):
             words.append(word)
         elif name == "--delete-if-present" and word in words:

@@ -82,9 +82,9 @@ def everything(text: str) -> dict[str, Any]:
 def test_no_text_becomes_a_tag() -> None:
     quiet = page_of(host=everything("plain"))
     page = Page(report_page.render_page(report.fleet_document({HOSTILE: everything(HOSTILE)}), at=HOSTILE))
-    assert [tag for tag, _ in page.tags if tag in ("script", "img")] == []
+    assert [tag for tag, _unused in page.tags if tag in ("script", "img")] == []
     assert page.comments == []
-    assert {key for _, attributes in page.tags for key in attributes if key.startswith("on")} == set()
+    assert {key for _unused, attributes in page.tags for key in attributes if key.startswith("on")} == set()
     assert len(page.tags) == len(quiet.tags)
     assert page.text.count(HOSTILE) >= 15
 
@@ -92,7 +92,7 @@ def test_no_text_becomes_a_tag() -> None:
 @given(st.text(max_size=40))
 def test_any_text_keeps_the_page_whole(text: str) -> None:
     page = Page(report_page.render_page(report.fleet_document({text: everything(text)})))
-    assert "script" not in {tag for tag, _ in page.tags}
+    assert "script" not in {tag for tag, _unused in page.tags}
 
 
 def test_the_page_asks_for_nothing_outside_itself() -> None:
@@ -104,7 +104,7 @@ def test_the_page_asks_for_nothing_outside_itself() -> None:
 
 def test_every_link_leads_somewhere() -> None:
     page = page_of(one=everything("x"), two=plan("CONVERGED", unit("cpu")), three={"unreachable": True, "msg": "gone"})
-    ids = {attributes["id"] for _, attributes in page.tags if "id" in attributes}
+    ids = {attributes["id"] for _unused, attributes in page.tags if "id" in attributes}
     links = set(page.all("a", "href"))
     assert {"#host-0", "#host-1", "#host-2", "#hosts"} == links
     assert links <= {f"#{name}" for name in ids}

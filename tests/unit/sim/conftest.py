@@ -49,7 +49,7 @@ def ordinary() -> Iterator[tuple[Path, str, dict[str, Any]]]:
     if os.getuid() == 0:
         account = {"user": 65534, "group": 65534, "extra_groups": []}
         python = shutil.which("python3", path="/usr/bin:/bin") or python
-        for folder, _, files in os.walk(home):
+        for folder, _unused, files in os.walk(home):
             for name in (folder, *(os.path.join(folder, file) for file in files)):
                 os.chown(name, 65534, 65534, follow_symlinks=False)
     yield home, python, account

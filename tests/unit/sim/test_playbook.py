@@ -100,7 +100,7 @@ def test_ansibles_own_modules_work_and_stay_inside(tmp_path: Path, pipelining: s
 
 
 def test_become_makes_another_account_root(tmp_path: Path) -> None:
-    inventory, _ = one_host(tmp_path, sim_user="admin")
+    inventory, _unused = one_host(tmp_path, sim_user="admin")
     played, tasks = play(tmp_path, inventory, BECOME)
     assert played.rc == 0, played.out + played.err
     assert [tasks[name]["result"]["stdout"] for name in ("before", "after")] == ["1000", "0"]
@@ -136,7 +136,7 @@ def test_a_host_that_is_down_is_unreachable(tmp_path: Path) -> None:
     inventory, host = one_host(tmp_path)
     host.change(misboot="never-back")
     host.reboot()
-    _, tasks = play(tmp_path, inventory, UNIT)
+    _unused, tasks = play(tmp_path, inventory, UNIT)
     assert tasks["unit"]["status"] == "unreachable"
     host.up()
     assert play(tmp_path, inventory, UNIT)[0].rc == 0

@@ -134,7 +134,7 @@ def test_every_profile_boots_again_as_it_was(make: Maker, profile: str) -> None:
     assert host.reboot() != first
     assert host.read("/proc/cmdline") == before
     assert len((before or "").split()) >= 3
-    assert sum(len(files) for _unused, _unused, files in os.walk(host.tree)) < 300
+    assert sum(len(files) for _folder, _folders, files in os.walk(host.tree)) < 300
 
 
 def test_reboots_that_go_wrong(make: Maker) -> None:

@@ -63,8 +63,9 @@ class Pass(NamedTuple):
         return {wait["reason"]: wait["message"] for wait in self.units[unit]["pending"]}
 
     def differences(self) -> dict[str, tuple[str, str]]:
-        """Ansible's diff: what each path has and what is wanted there."""
-        return {entry["after_header"]: (entry["before"], entry["after"]) for entry in self.whole["diff"]}
+        """The diff: what each path has and what is wanted there."""
+        every = [entry for unit in self.units.values() for entry in unit["diff"]]
+        return {entry["after_header"]: (entry["before"], entry["after"]) for entry in every}
 
 
 class Stage(NamedTuple):
@@ -90,6 +91,7 @@ class Stage(NamedTuple):
             *arguments,
             as_json=True,
             timeout=900,
+            variables={"ANSIBLE_TIMEOUT": "120"},  # an emulated machine on a busy one is slow
         )
         assert "{" in played.out, played.out + played.err
         events = played.events()

@@ -24,6 +24,8 @@ def keep(path):
     what = [oct(seen.st_mode), seen.st_uid, seen.st_gid]
     if stat.S_ISLNK(seen.st_mode):
         what.append(os.readlink(path))
+    elif stat.S_ISREG(seen.st_mode) and path.startswith("/usr/"):
+        what += [seen.st_size, seen.st_mtime_ns]  # its 0.5 GiB are not read: whoever writes there moves the times
     elif stat.S_ISREG(seen.st_mode):
         with open(path, "rb") as source:
             what.append(hashlib.file_digest(source, "sha1").hexdigest())
@@ -79,10 +81,14 @@ class Fingerprint(NamedTuple):
     times: dict[str, Any]
     values: dict[str, Any]
 
-    def changed_since(self, earlier: Fingerprint) -> set[str]:
-        """The paths that came, went or differ, without our own records; for values, the kernel's files too."""
+    def changed_since(self, earlier: Fingerprint) -> list[str]:
+        """The files and kernel values that came, went or differ, but for our own records."""
         moved = _moved(earlier.files, self.files) | _moved(earlier.values, self.values)
-        return {path for path in moved if not path.startswith(STATE)}
+        return sorted(path for path in moved if not path.startswith(STATE))
+
+    def touched_since(self, earlier: Fingerprint) -> list[str]:
+        """The same, with what was written and came out as it was, and with our own records."""
+        return sorted(set().union(*(_moved(one, other) for one, other in zip(earlier, self))))
 
 
 def _moved(before: dict[str, Any], after: dict[str, Any]) -> set[str]:

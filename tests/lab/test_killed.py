@@ -1,0 +1,56 @@
+# Copyright (c) 2026 bettercompute
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Passes that die on a real machine: the next ones take up what they left, and lose no follow-up.
+
+Every change of every unit is killed after on simulated hosts (tests/sim/test_kills.py); here are the places where a
+real kernel, GRUB and systemd have a follow-up to lose.
+"""
+
+from __future__ import annotations
+
+import json
+
+import sandbox
+import strikes
+from labvm.machine import Machine
+from play import Stage
+from seen import STATE, Eyes
+
+import pytest
+
+
+def test_passes_that_are_killed_one_after_the_other_are_taken_up(lab: Machine, tmp_path_factory: pytest.TempPathFactory) -> None:
+    stage = Stage(lab, tmp_path_factory.mktemp("kills"))
+    section, kvm, vendor = sandbox.section(lab), sandbox.kvm_module(lab), sandbox.vendor(lab)
+    lab.ssh(f"modprobe {kvm} nested=0")
+    places = (
+        "/etc/modprobe.d/bcd.conf",  # kernel-modules: the module has the old option still
+        f"modprobe -r -- {kvm}",  # it was taken out to be loaded again
+        "/proc/sys/net/bridge/*",  # sysctl: no file yet
+        "*/hugepages-1048576kB/nr_hugepages",  # hugepages: what the kernel gave is not known yet
+        "/etc/systemd/system/dev-hugepages1G.mount",  # daemon-reload is owed
+        "/etc/default/grub.d/90-bcd-cpu.cfg",  # cpu: update-grub is owed
+        "/etc/default/grub.d/90-bcd-iommu.cfg",  # iommu: the same
+        "update-grub",  # and what is ours is not recorded yet
+    )
+    strikes.order(lab, *(("SIGKILL", place) for place in places))
+    for number in range(1, len(places) + 1):
+        died = stage.converge(section)
+        assert died.rc != 0
+        assert len(strikes.left(lab)) == len(places) - number, died.said
+    clean = stage.converge(section)
+    assert clean.rc == 0, clean.said
+    assert strikes.left(lab) == []
+    eyes = Eyes(lab)
+    sandbox.modules_are_as_asked(eyes, kvm)
+    sandbox.parameters_are_as_asked(eyes)
+    sandbox.small_pages_and_mount_are_as_asked(eyes)
+    sandbox.next_boot_has(eyes, "cpu", sandbox.ISOLATION)
+    sandbox.next_boot_has(eyes, "iommu", sandbox.IOMMU[vendor])
+    if eyes.pools(sandbox.G1) != [sandbox.PAGES_1G] * sandbox.NODES:
+        sandbox.next_boot_has(eyes, "hugepages", sandbox.RESERVATION)
+    assert json.loads(lab.read(f"{STATE}/owed.json"))["units"] == {}
+    again = stage.converge(section)
+    assert (again.rc, again.recap["changed"], again.all_steps()) == (0, 0, {})
+    assert again.waits("cpu").keys() == {"RebootRequired"}

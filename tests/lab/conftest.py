@@ -28,15 +28,16 @@ from __future__ import annotations
 import os
 import re
 import sys
+from collections.abc import Generator, Iterator
 from pathlib import Path
-from typing import Any, Generator, Iterator
+from typing import Any
 
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from labvm import image, machine, recipe  # noqa: E402  (found through the line above)
-from labvm.machine import Machine  # noqa: E402
+from labvm import image, machine, recipe
+from labvm.machine import Machine
 
 HERE = Path(__file__).parent
 ARTIFACTS = HERE.parent.parent / ".build" / "lab-artifacts"

@@ -41,7 +41,8 @@ def prerequisites() -> None:
         print("the lab has all it needs")
         return
     if os.geteuid() != 0 or shutil.which("apt-get") is None:
-        raise LabUnavailable(f"the lab needs {', '.join(packages)}: install them as root (this needs apt-get to do it by itself)")
+        raise LabUnavailable(f"the lab needs {', '.join(packages)}: run this as root where there is apt-get, "
+                             "or install them by hand")
     environment = dict(os.environ, DEBIAN_FRONTEND="noninteractive")
     for argv in (("apt-get", "update", "-q"), ("apt-get", "install", "-q", "-y", "--no-install-recommends", *packages)):
         done = subprocess.run(argv, env=environment, stdin=subprocess.DEVNULL, stdout=sys.stderr, check=False)
@@ -66,7 +67,8 @@ def up(name: str) -> None:
     found = machine.running(name)
     if found is None:
         found = machine.up(name, variant())
-    print(f"the lab machine {name} runs (pid {found.process.pid}, {found.accelerator}); inventory: {found.ansible_inventory}")
+    print(f"the lab machine {name} runs (pid {found.process.pid}, {found.accelerator}); "
+          f"inventory: {found.ansible_inventory}")
 
 
 def status(name: str) -> None:
@@ -131,7 +133,7 @@ def down(name: str) -> None:
     print(f"the lab machine {name} is down")
 
 
-def stop(number: int, _: FrameType | None) -> None:
+def stop(number: int, _frame: FrameType | None) -> None:
     """SIGTERM and SIGHUP end us as an exception does, so that what was started is taken down again."""
     sys.exit(128 + number)
 

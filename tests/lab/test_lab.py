@@ -14,10 +14,11 @@ import time
 from pathlib import Path
 
 import pytest
-
 from labvm import guest, image, machine, process, recipe
 from labvm.errors import LabError
 from labvm.machine import Machine
+
+PAGES_1G = "/sys/devices/system/node/node{}/hugepages/hugepages-1048576kB/nr_hugepages"
 
 CLI = Path(__file__).with_name("lab.py")
 
@@ -31,7 +32,8 @@ def test_the_machine_is_a_debian_that_is_up(lab_machine: Machine) -> None:
 
 def test_the_ordinary_user_needs_sudo(lab: Machine) -> None:
     refused = lab.ssh("echo x >/etc/lab-test", user=recipe.USER, check=False)
-    assert refused.rc != 0 and "Permission denied" in refused.err
+    assert refused.rc != 0
+    assert "Permission denied" in refused.err
     lab.ssh("echo x | sudo -n tee /etc/lab-test", user=recipe.USER)
     assert lab.read("/etc/lab-test") == "x\n"
 
@@ -44,7 +46,8 @@ def test_the_kernel_has_what_the_units_need(lab_machine: Machine) -> None:
             assert lab_machine.read(f"/sys/devices/system/node/{node}/hugepages/hugepages-{size}/nr_hugepages") == "0\n"
     assert lab_machine.ssh("ls /sys/class/iommu").out.split() == ["dmar0"]
     assert len(lab_machine.ssh("ls /sys/kernel/iommu_groups").out.split()) > 0
-    lab_machine.ssh("modprobe --dry-run --first-time vhost_net && modprobe --dry-run br_netfilter && modprobe --dry-run tun")
+    lab_machine.ssh("for name in vhost_net br_netfilter tun; do modprobe --dry-run $name || exit 1; done")
+    assert lab_machine.ssh("lsmod | grep -E '^kvm_(amd|intel) '").rc == 0
     assert lab_machine.read("/sys/devices/system/cpu/online") == "0-3\n"
 
 
@@ -59,15 +62,15 @@ def test_revert_brings_disk_memory_and_clock_back(lab: Machine) -> None:
 
 
 def test_a_boot_argument_and_reserved_pages_arrive_with_a_reboot(lab: Machine) -> None:
+    asked = ["isolcpus=managed_irq,domain,2-3", "hugepagesz=1G", "hugepages=2"]
     before = lab.boot_id()
     lab.ssh("mkdir -p /etc/default/grub.d && cat >/etc/default/grub.d/90-lab-test.cfg && update-grub",
-            stdin='GRUB_CMDLINE_LINUX="$GRUB_CMDLINE_LINUX isolcpus=managed_irq,domain,2-3 hugepagesz=1G hugepages=2"\n')
+            stdin=f'GRUB_CMDLINE_LINUX="$GRUB_CMDLINE_LINUX {" ".join(asked)}"\n')
     assert lab.reboot() != before
     words = lab.read("/proc/cmdline").split()
-    assert words[-3:] == ["isolcpus=managed_irq,domain,2-3", "hugepagesz=1G", "hugepages=2"]
+    assert words[-3:] == asked
     assert lab.read("/sys/devices/system/cpu/isolated") == "2-3\n"
-    pages = [lab.read(f"/sys/devices/system/node/node{node}/hugepages/hugepages-1048576kB/nr_hugepages") for node in (0, 1)]
-    assert pages == ["1\n", "1\n"]
+    assert [lab.read(PAGES_1G.format(node)) for node in (0, 1)] == ["1\n", "1\n"]
     # Back to before the reboot, without one.
     lab.revert()
     assert lab.boot_id() == before
@@ -99,7 +102,8 @@ def test_a_killed_session_takes_its_machine_with_it(other_name: str) -> None:
     with start_tied(other_name) as child:
         assert child.stdout is not None
         pid, port = map(int, child.stdout.readline().split())
-        assert process.find(pid) is not None and guest.answers(port)
+        assert process.find(pid) is not None
+        assert guest.answers(port)
         child.send_signal(signal.SIGKILL)
     end = time.monotonic() + 10
     while process.find(pid) is not None and time.monotonic() < end:
@@ -112,19 +116,22 @@ def test_a_killed_session_takes_its_machine_with_it(other_name: str) -> None:
 
 def test_up_status_down_leave_nothing(other_name: str) -> None:
     def cli(*words: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run((sys.executable, str(CLI), "--name", other_name, *words), capture_output=True, text=True)
+        argv = (sys.executable, str(CLI), "--name", other_name, *words)
+        return subprocess.run(argv, capture_output=True, text=True, check=False)
 
     try:
         assert cli("up").returncode == 0
         found = machine.running(other_name)
         assert found is not None
         again = cli("up")
-        assert again.returncode == 0 and f"pid {found.process.pid}" in again.stdout
+        assert again.returncode == 0
+        assert f"pid {found.process.pid}" in again.stdout
         assert cli("ssh", "id", "-un").stdout == f"{recipe.USER}\n"
         assert cli("ssh", "--root", "id", "-un").stdout == "root\n"
     finally:
         assert cli("down").returncode == 0
-    assert not found.alive and not guest.answers(found.port)
+    assert not found.alive
+    assert not guest.answers(found.port)
     assert not found.room.exists()
     assert "not running" in cli("status").stdout
 

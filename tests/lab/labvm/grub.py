@@ -38,8 +38,8 @@ def install_modules(root: Path) -> None:
 def core_image(root: Path) -> bytes:
     """GRUB's core, made by the tree's own grub-mkimage."""
     name = "tmp/core.img"
-    argv = ("chroot", str(root), "grub-mkimage", "-O", PLATFORM, "-p", "(hd0,msdos1)/boot/grub", "-o", f"/{name}", *MODULES)
-    subprocess.run(argv, check=True, stdin=subprocess.DEVNULL)
+    argv = ("chroot", str(root), "grub-mkimage", "-O", PLATFORM, "-p", "(hd0,msdos1)/boot/grub", "-o", f"/{name}")
+    subprocess.run((*argv, *MODULES), check=True, stdin=subprocess.DEVNULL)
     image = root / name
     content = image.read_bytes()
     image.unlink()

@@ -67,7 +67,8 @@ def run(config: Path, command: str, user: str, timeout: float, stdin: str = "") 
             rc = subprocess.run(("ssh", "-F", str(config), ALIASES[user], command), input=stdin.encode(),
                                 stdout=out, stderr=err, timeout=timeout, check=False).returncode
         except subprocess.TimeoutExpired:
-            raise LabError(f"`{command}` did not end within {timeout:g} s in the lab's machine: see its console") from None
+            raise LabError(f"`{command}` did not end within {timeout:g} s in the lab's machine: "
+                           "see its console") from None
         out.seek(0)
         err.seek(0)
         return Done(rc, out.read().decode(errors="replace"), err.read().decode(errors="replace"))
@@ -82,7 +83,7 @@ def hang_up(config: Path) -> None:
 
 
 def answers(port: int, patience: float = 3) -> bool:
-    """Whether an ssh server greets on the port. QEMU accepts at once whatever the guest does, so the greeting counts."""
+    """Whether an ssh server greets on the port: QEMU accepts at once, whatever the guest does."""
     try:
         with socket.create_connection(("127.0.0.1", port), timeout=patience) as connection:
             connection.settimeout(patience)

@@ -25,7 +25,8 @@ HOST_KEY_ALIAS = "bcd-lab"
 USERS = ("root", recipe.USER)
 
 # program -> Debian package
-BUILD_PROGRAMS = {"mmdebstrap": "mmdebstrap", "mke2fs": "e2fsprogs", "chroot": "coreutils", "ssh-keygen": "openssh-client"}
+BUILD_PROGRAMS = {"mmdebstrap": "mmdebstrap", "mke2fs": "e2fsprogs", "chroot": "coreutils",
+                  "ssh-keygen": "openssh-client"}
 RUN_PROGRAMS = {"qemu-system-x86_64": "qemu-system-x86", "qemu-img": "qemu-utils", "ssh": "openssh-client",
                 "setpriv": "util-linux"}
 SYSTEM_PATH = os.pathsep.join((os.environ.get("PATH", ""), "/usr/local/sbin", "/usr/sbin", "/sbin"))
@@ -53,8 +54,8 @@ def unavailable(variant: recipe.Variant) -> str:
         programs.update(BUILD_PROGRAMS)
     absent = missing(programs)
     if absent:
-        return (f"the lab needs the packages {', '.join(absent)}: run `python3 tests/lab/lab.py prerequisites` as root, "
-                "or install them by hand")
+        return (f"the lab needs the packages {', '.join(absent)}: run `python3 tests/lab/lab.py prerequisites` "
+                "as root, or install them by hand")
     if not built(variant) and os.geteuid() != 0:
         return (f"the lab's image is not in {directory(variant)} and only root can build it: "
                 "run `python3 tests/lab/lab.py build` as root")
@@ -135,27 +136,28 @@ def _configure(root: Path, root_uuid: str) -> None:
         path.unlink(missing_ok=True)
         path.write_text(text)
     (root / "etc/sudoers.d" / recipe.USER).chmod(0o440)
-    (root / "etc/fstab").write_text(f"UUID={root_uuid} / ext4 defaults 0 1\n")
+    (root / "etc/fstab").write_text(f"UUID={root_uuid} / ext4 defaults 0 0\n")
     # A machine with an id is past its first boot: systemd neither asks nor presets anything.
     (root / "etc/machine-id").write_text(f"{secrets.token_hex(16)}\n")
     _run("chroot", str(root), "useradd", "--create-home", "--gid", "users", "--shell", "/bin/bash", recipe.USER)
-    _run("chroot", str(root), "systemctl", "enable", "--quiet", "systemd-networkd.service", "ssh.service")
+    _run("chroot", str(root), "systemctl", "enable", "--quiet", "lab-network.service", "ssh.service")
     _run("chroot", str(root), "systemctl", "mask", "--quiet", *recipe.MASKED)
 
 
 def _keys(root: Path, work: Path) -> None:
     """A key pair for each user, and the guest's host key as a known one."""
     for user in USERS:
-        _run("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", f"{user}@{recipe.HOSTNAME}", "-f", str(work / f"id_{user}"))
+        key = work / f"id_{user}"
+        _run("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", f"{user}@{recipe.HOSTNAME}", "-f", str(key))
         home = root / ("root" if user == "root" else f"home/{user}")
         folder = home / ".ssh"
         folder.mkdir(mode=0o700, exist_ok=True)
-        shutil.copy(work / f"id_{user}.pub", folder / "authorized_keys")
+        shutil.copy(f"{key}.pub", folder / "authorized_keys")
         name = f"/{folder.relative_to(root)}"
         _run("chroot", str(root), "chown", "-R", f"{user}:", name)
         _run("chroot", str(root), "chmod", "-R", "go-rwx", name)
-    kind, key = (root / "etc/ssh/ssh_host_ed25519_key.pub").read_text().split()[:2]
-    (work / "known_hosts").write_text(f"{HOST_KEY_ALIAS} {kind} {key}\n")
+    kind, public = (root / "etc/ssh/ssh_host_ed25519_key.pub").read_text().split()[:2]
+    (work / "known_hosts").write_text(f"{HOST_KEY_ALIAS} {kind} {public}\n")
 
 
 def _run(*argv: str) -> None:
@@ -163,4 +165,5 @@ def _run(*argv: str) -> None:
     environment = dict(os.environ, PATH=SYSTEM_PATH, LC_ALL="C", DEBIAN_FRONTEND="noninteractive")
     done = subprocess.run(argv, stdin=subprocess.DEVNULL, stdout=sys.stderr, env=environment, check=False)
     if done.returncode != 0:
-        raise LabError(f"`{' '.join(argv[:3])} ...` exited {done.returncode} while the image was built: see its output above")
+        raise LabError(f"`{' '.join(argv[:3])} ...` exited {done.returncode} while the lab's image was built: "
+                       "see its output above")

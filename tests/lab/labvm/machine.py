@@ -11,15 +11,17 @@ import os
 import shutil
 import subprocess
 import time
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Iterator, NamedTuple
+from typing import NamedTuple
 
 from . import emulator, guest, image, process, qmp, recipe
 from .errors import LabError, LabUnavailable
 from .guest import Done
 
-BOOT_LIMIT = 420.0
+# Ten times what a quiet machine needs under emulation: a busy one is slow, not broken.
+BOOT_LIMIT = 600.0
 RESUME_LIMIT = 120.0
 CLEAN = "clean"
 PORT_ATTEMPTS = 5
@@ -104,9 +106,10 @@ class Machine:
         end = time.monotonic() + limit
         while not guest.answers(self.port):
             if not self.alive:
-                raise LabError(f"QEMU ended: {self._log()}\n{self.console_tail()}")
+                raise LabError(f"QEMU ended: {self.log()}\n{self.console_tail()}")
             if not guest.sleep_until(end):
-                raise LabError(f"no ssh from the lab's machine within {limit:.0f} s; its console ends:\n{self.console_tail()}")
+                raise LabError(f"no ssh from the lab's machine within {limit:.0f} s; its console ends:\n"
+                               f"{self.console_tail()}")
 
     def snapshot(self, name: str) -> None:
         """Keeps disk and memory under a name, as they are now; an older one of that name is replaced."""
@@ -164,7 +167,8 @@ class Machine:
         process.end(self.process, self.room / "qmp")
         shutil.rmtree(self.room, ignore_errors=True)
 
-    def _log(self) -> str:
+    def log(self) -> str:
+        """What QEMU itself said."""
         path = self.room / "qemu.log"
         return path.read_text(errors="replace").strip() if path.exists() else ""
 
@@ -247,8 +251,8 @@ def _save_memory(machine: Machine, state: Path, limit: float = 120) -> None:
         end = time.monotonic() + limit
         while (status := connection.command("query-migrate").get("status")) != "completed":
             if status in ("failed", "cancelled") or not guest.sleep_until(end, 0.1):
-                raise LabError(f"the memory of the lab's machine was not saved within {limit:g} s (QEMU says {status}): "
-                               f"{machine._log()}")
+                raise LabError(f"the memory of the lab's machine was not saved within {limit:g} s "
+                               f"(QEMU says {status}): {machine.log()}")
 
 
 def _new_disk(room: Path, base: Path, backing: str = "qcow2") -> Path:

@@ -17,14 +17,15 @@ HOSTNAME = "lab"
 
 # The fixed address of QEMU's user network: nothing waits for DHCP.
 ADDRESS = "10.0.2.15/24"
-GATEWAY = "10.0.2.2"
 
 DISK_BYTES = 6 * 1024**3
 PARTITION_START = 1024**2
 
 # `nokaslr` keeps the kernel out of the gigabytes that a boot reservation is to find; `mitigations=off` and
-# `no_timer_check` save time under emulation.
-KERNEL_ARGUMENTS = "console=ttyS0 loglevel=6 nokaslr mitigations=off no_timer_check random.trust_cpu=on 8250.nr_uarts=1"
+# `no_timer_check` save time under emulation; `net.ifnames=0` lets one unit file name the interface.
+KERNEL_ARGUMENTS = (
+    "console=ttyS0 loglevel=6 nokaslr mitigations=off no_timer_check random.trust_cpu=on 8250.nr_uarts=1 net.ifnames=0"
+)
 
 PACKAGES = (
     "ca-certificates", "dbus", "grub-pc", "initramfs-tools", "iproute2", "kmod", "linux-image-amd64", "openssh-server",
@@ -35,33 +36,62 @@ PACKAGES = (
 EXCLUDED = ("/usr/share/doc/*", "/usr/share/man/*", "/usr/share/locale/*", "/usr/share/info/*")
 
 # An initramfs with what this machine's disk needs and nothing else.
-INITRAMFS_MODULES = ("virtio_pci", "virtio_blk", "ext4")
+INITRAMFS_MODULES = ("virtio_pci", "virtio_blk", "virtio_net", "ext4")
 
 # Units that cost time at boot, or that change the disk or the clock at a moment of their own choice.
 MASKED = (
-    "apt-daily-upgrade.timer", "apt-daily.timer", "dpkg-db-backup.timer", "e2scrub_all.timer", "e2scrub_reap.service",
-    "fstrim.timer", "getty@tty1.service", "grub-common.service", "ldconfig.service", "serial-getty@ttyS0.service",
-    "sshd-vsock.socket", "sshd-unix-local.socket", "systemd-binfmt.service", "systemd-firstboot.service",
-    "systemd-hwdb-update.service", "systemd-journal-catalog-update.service", "systemd-networkd-wait-online.service",
+    "apt-daily-upgrade.timer", "apt-daily.timer", "dev-mqueue.mount", "dpkg-db-backup.timer", "e2scrub_all.timer",
+    "e2scrub_reap.service", "fstrim.timer", "getty@tty1.service", "grub-common.service", "ldconfig.service",
+    "modprobe@configfs.service", "modprobe@dm_mod.service", "modprobe@drm.service", "modprobe@efi_pstore.service",
+    "modprobe@fuse.service", "modprobe@loop.service", "proc-sys-fs-binfmt_misc.automount",
+    "serial-getty@ttyS0.service", "sshd-unix-local.socket", "sshd-vsock.socket", "sys-fs-fuse-connections.mount",
+    "sys-kernel-config.mount", "sys-kernel-debug.mount", "sys-kernel-tracing.mount", "systemd-binfmt.service",
+    "systemd-firstboot.service", "systemd-hwdb-update.service", "systemd-journal-catalog-update.service",
+    "systemd-networkd-wait-online.service", "systemd-networkd.service", "systemd-networkd.socket",
     "systemd-pcrmachine.service", "systemd-pcrphase-sysinit.service", "systemd-pcrphase.service",
-    "systemd-timesyncd.service", "systemd-tpm2-setup-early.service", "systemd-tpm2-setup.service",
-    "systemd-update-done.service",
+    "systemd-pstore.service", "systemd-random-seed.service", "systemd-sysusers.service", "systemd-timesyncd.service",
+    "systemd-tpm2-setup-early.service", "systemd-tpm2-setup.service", "systemd-udev-load-credentials.service",
+    "systemd-update-done.service", "systemd-update-utmp.service",
 )
+
+NETWORK_UNIT = f"""\
+[Unit]
+Description=The lab's one fixed address
+BindsTo=sys-subsystem-net-devices-eth0.device
+After=sys-subsystem-net-devices-eth0.device
+Before=network.target
+Wants=network.target
+
+[Service]
+Type=oneshot
+RemainAfterExit=yes
+ExecStart=/usr/sbin/ip address replace {ADDRESS} dev eth0
+ExecStart=/usr/sbin/ip link set eth0 up
+
+[Install]
+WantedBy=multi-user.target
+"""
+
+GRUB_DEFAULTS = f"""\
+GRUB_DEFAULT=0
+GRUB_TIMEOUT=0
+GRUB_DISTRIBUTOR=Debian
+GRUB_CMDLINE_LINUX_DEFAULT=""
+GRUB_CMDLINE_LINUX="{KERNEL_ARGUMENTS}"
+GRUB_TERMINAL=serial
+GRUB_SERIAL_COMMAND="serial --unit=0 --speed=115200"
+GRUB_DISABLE_RECOVERY=true
+GRUB_DISABLE_OS_PROBER=true
+"""
 
 FILES = {
     "/etc/hostname": f"{HOSTNAME}\n",
     "/etc/hosts": f"127.0.0.1 localhost\n127.0.1.1 {HOSTNAME}\n::1 localhost ip6-localhost ip6-loopback\n",
-    "/etc/systemd/network/10-lab.network": (
-        f"[Match]\nName=en*\n\n[Network]\nAddress={ADDRESS}\nGateway={GATEWAY}\nDNS=10.0.2.3\nLinkLocalAddressing=no\n"
-        "IPv6AcceptRA=no\n"
+    "/etc/systemd/system/lab-network.service": NETWORK_UNIT,
+    "/etc/default/grub": GRUB_DEFAULTS,
+    "/etc/ssh/sshd_config.d/10-lab.conf": (
+        "UseDNS no\nPasswordAuthentication no\nPrintLastLog no\nPrintMotd no\nMaxStartups 100\nMaxSessions 100\n"
     ),
-    "/etc/resolv.conf": "nameserver 10.0.2.3\n",
-    "/etc/default/grub": (
-        "GRUB_DEFAULT=0\nGRUB_TIMEOUT=0\nGRUB_DISTRIBUTOR=Debian\nGRUB_CMDLINE_LINUX_DEFAULT=\"\"\n"
-        f"GRUB_CMDLINE_LINUX=\"{KERNEL_ARGUMENTS}\"\nGRUB_TERMINAL=serial\n"
-        "GRUB_SERIAL_COMMAND=\"serial --unit=0 --speed=115200\"\nGRUB_DISABLE_RECOVERY=true\nGRUB_DISABLE_OS_PROBER=true\n"
-    ),
-    "/etc/ssh/sshd_config.d/10-lab.conf": "UseDNS no\nPasswordAuthentication no\nPrintLastLog no\nPrintMotd no\nMaxStartups 100\nMaxSessions 100\n",
     f"/etc/sudoers.d/{USER}": f"{USER} ALL=(ALL:ALL) NOPASSWD: ALL\n",
 }
 

@@ -256,6 +256,9 @@ class _Pass:
     def _remember(self) -> None:
         """Keep what the next pass and the reboot need; for units that differed in nothing too."""
         self.records.apply(self.name, self.goal.settings)
+        owed = tuple(self.records.past(self.name).owed)
+        if owed and not self.plan.steps:  # a pass died between a follow-up and its receipt, and the host shows it done
+            self.records.settle(self.name, owed)
         reasons = [wait.message for wait in self.plan.pending if wait.reason == "RebootRequired"]
         self.records.need_reboot(self.name, "; ".join(reasons))
 

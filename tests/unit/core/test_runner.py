@@ -267,6 +267,12 @@ def test_no_follow_up_is_lost_wherever_the_pass_is_killed(at: int) -> None:
     assert go(host, owing()).changed is False
 
 
+def test_a_debt_that_no_step_pays_any_more_is_dropped() -> None:
+    host = FakeHost({A: "ours\n", f"{STATE}/owed.json": '{"units": {"sample": ["load x"]}, "version": 1}'})
+    assert go(host, keeps_files(A)).state == "converged"
+    assert Records(host).past("sample").owed == frozenset()
+
+
 def test_a_failed_follow_up_stays_owed_until_it_succeeds() -> None:
     host = FakeHost(programs={"compile": lambda _host, _argv: Answer(1, "", "full")})
     assert go(host, owing()).state == "progressing"

@@ -23,7 +23,7 @@ COLLECTION = ".build/ansible_collections/bettercompute/bcd"
 CHECKS: dict[str, tuple[str, ...]] = {
     "ruff": ("ruff", "check", "."),
     "ruff format": ("ruff", "format", "--check", "."),
-    "mypy": ("mypy", f"{COLLECTION}/plugins", "tests"),
+    "mypy": ("mypy", f"{COLLECTION}/plugins", "tests", "extensions"),
     "yamllint": ("yamllint", "--strict", "."),
     "ansible-lint": ("ansible-lint", "--offline", "--profile", "production", "--strict"),
     "antsibull-changelog": ("antsibull-changelog", "lint"),

@@ -126,7 +126,9 @@ class Eyes:
 
     def parameter(self, module: str, name: str) -> bool:
         """A boolean parameter of a loaded module."""
-        return {"Y": True, "1": True, "N": False, "0": False}[self.text(f"/sys/module/{module}/parameters/{name}").strip()]
+        return {"Y": True, "1": True, "N": False, "0": False}[
+            self.text(f"/sys/module/{module}/parameters/{name}").strip()
+        ]
 
     def loaded(self, *modules: str) -> bool:
         """Whether all of them are loaded."""
@@ -148,7 +150,9 @@ class Eyes:
 
     def menu_lines(self) -> list[list[str]]:
         """The words of each line of GRUB's menu that boots a Linux."""
-        found = [line.split() for line in self.text("/boot/grub/grub.cfg").splitlines() if re.match(r"\s*linux\s", line)]
+        found = [
+            line.split() for line in self.text("/boot/grub/grub.cfg").splitlines() if re.match(r"\s*linux\s", line)
+        ]
         assert found, "the menu boots nothing"
         return found
 

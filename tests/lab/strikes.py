@@ -19,7 +19,7 @@ LOCK_WAIT = 3.0  # seconds, in place of the two minutes that a pass waits for an
 
 HOOK = (
     f"ORDERS = {ORDERS!r}\nLOCK_WAIT = {LOCK_WAIT!r}\n"
-    + r"""
+    r"""
 import fnmatch, json, os, signal, sys
 
 HOST, LOCK = ".module_utils.core.host", ".module_utils.core.lock"

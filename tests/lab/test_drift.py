@@ -9,6 +9,7 @@ of their own.
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import Any, NamedTuple
 
 import pytest
@@ -90,7 +91,7 @@ def test_a_local_edit_in_each_of_our_files_is_replaced(converged: Converged) -> 
     differences = planned.differences()
     for path in ours:
         assert differences[path] == (f"{kept[path]}# a local edit\n", kept[path])
-        assert f"write {path} again: it is not as we keep it" in sum(planned.all_steps().values(), [])
+        assert f"write {path} again: it is not as we keep it" in chain(*planned.all_steps().values())
     repaired = stage.converge(section)
     assert (repaired.rc, repaired.state) == (0, "CONVERGED")
     assert repaired.all_steps() == planned.all_steps()

@@ -11,16 +11,17 @@ from __future__ import annotations
 
 import json
 
+import pytest
 import sandbox
 import strikes
 from labvm.machine import Machine
 from play import Stage
-from seen import STATE, Eyes
-
-import pytest
+from seen import G1, STATE, Eyes
 
 
-def test_passes_that_are_killed_one_after_the_other_are_taken_up(lab: Machine, tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_passes_that_are_killed_one_after_the_other_are_taken_up(
+    lab: Machine, tmp_path_factory: pytest.TempPathFactory
+) -> None:
     stage = Stage(lab, tmp_path_factory.mktemp("kills"))
     section, kvm, vendor = sandbox.section(lab), sandbox.kvm_module(lab), sandbox.vendor(lab)
     lab.ssh(f"modprobe {kvm} nested=0")
@@ -48,7 +49,7 @@ def test_passes_that_are_killed_one_after_the_other_are_taken_up(lab: Machine, t
     sandbox.small_pages_and_mount_are_as_asked(eyes)
     sandbox.next_boot_has(eyes, "cpu", sandbox.ISOLATION)
     sandbox.next_boot_has(eyes, "iommu", sandbox.IOMMU[vendor])
-    if eyes.pools(sandbox.G1) != [sandbox.PAGES_1G] * sandbox.NODES:
+    if eyes.pools(G1) != [sandbox.PAGES_1G] * sandbox.NODES:
         sandbox.next_boot_has(eyes, "hugepages", sandbox.RESERVATION)
     assert json.loads(lab.read(f"{STATE}/owed.json"))["units"] == {}
     again = stage.converge(section)

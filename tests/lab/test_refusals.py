@@ -24,7 +24,7 @@ MIXED: dict[str, Any] = {
     "kernel-modules": {"load": ["tun"], "options": {"vfio": "enable_unsafe_noiommu_mode=1"}},
     "sysctl": {"vm.swappiness": 10, KEY: 0},
     "hugepages": {"pages2m": 16},
-    "iommu": {},
+    "cpu": {"governor": "performance"},
 }
 
 
@@ -62,7 +62,9 @@ def test_a_refused_parameter_and_a_wait_hold_back_nothing_else(stage: Stage, eye
 
 
 @pytest.mark.parametrize(("fail_on", "fails"), [("never", False), ("terminal", True)])
-def test_fail_on_decides_the_exit_status_with_a_refused_unit(stage: Stage, eyes: Eyes, fail_on: str, fails: bool) -> None:
+def test_fail_on_decides_the_exit_status_with_a_refused_unit(
+    stage: Stage, eyes: Eyes, fail_on: str, fails: bool
+) -> None:
     done = stage.converge(MIXED, bcd_converge_fail_on=fail_on)
     assert (done.rc != 0) == fails
     assert "vfio enable_unsafe_noiommu_mode is refused" in done.message
@@ -71,7 +73,7 @@ def test_fail_on_decides_the_exit_status_with_a_refused_unit(stage: Stage, eyes:
         "kernel-modules": "failed",
         "sysctl": "progressing",
         "hugepages": "converged",
-        "iommu": "converged",
+        "cpu": "converged",
     }
     assert eyes.sysctl("vm.swappiness") == 10
     assert int(eyes.text("/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages")) == 16
@@ -92,8 +94,8 @@ def test_what_is_held_back_is_planned_and_said(stage: Stage, eyes: Eyes) -> None
     planned = stage.plan(section, bcd_converge_max_disruption="none")
     done = stage.converge(section, bcd_converge_max_disruption="none")
     assert (planned.rc, done.rc) == (0, 0), planned.said + done.said
-    for said in (planned, done):
-        message = said.waits("kernel-modules")["HeldBack"]
+    for told in (planned, done):
+        message = told.waits("kernel-modules")["HeldBack"]
         assert f"unload the module {kvm}" in message
         assert "max_disruption: service" in message
     assert done.state == "PROGRESSING"
@@ -105,11 +107,15 @@ def test_what_is_held_back_is_planned_and_said(stage: Stage, eyes: Eyes) -> None
 
 
 def test_a_directory_that_is_a_link_is_not_written_to(stage: Stage, eyes: Eyes) -> None:
-    stage.machine.ssh("mv /etc/sysctl.d /etc/sysctl.d.real && mkdir /srv/elsewhere && ln -s /srv/elsewhere /etc/sysctl.d")
+    stage.machine.ssh(
+        "mv /etc/sysctl.d /etc/sysctl.d.real && mkdir /srv/elsewhere && ln -s /srv/elsewhere /etc/sysctl.d"
+    )
     try:
         done = stage.converge({"sysctl": {"vm.swappiness": 20}})
         assert done.rc != 0
-        assert "/etc/sysctl.d is not a directory only root can write: bcd will not write as root under it" in done.message
+        assert (
+            "/etc/sysctl.d is not a directory only root can write: bcd will not write as root under it" in done.message
+        )
         assert stage.machine.ssh("ls -A /srv/elsewhere").out == ""
     finally:
         stage.machine.ssh("rm /etc/sysctl.d && mv /etc/sysctl.d.real /etc/sysctl.d && rmdir /srv/elsewhere")
@@ -118,7 +124,9 @@ def test_a_directory_that_is_a_link_is_not_written_to(stage: Stage, eyes: Eyes) 
 
 
 def test_a_host_that_is_managed_elsewhere_is_left_alone(stage: Stage) -> None:
-    stage.machine.ssh("mkdir -m 0750 /etc/bcd && umask 027 && cat >/etc/bcd/config.toml", stdin="[host]\nunits = false\n")
+    stage.machine.ssh(
+        "mkdir -m 0750 /etc/bcd && umask 027 && cat >/etc/bcd/config.toml", stdin="[host]\nunits = false\n"
+    )
     before = fingerprint(stage.machine)
     done = stage.converge({"sysctl": {"vm.swappiness": 30}})
     assert done.rc != 0

@@ -16,7 +16,7 @@ import sandbox
 from labvm.machine import Machine
 from play import LATER, Pass, Stage
 from sandbox import BRIDGE, IOMMU, ISOLATED, ISOLATION, RESERVATION
-from seen import STATE, Eyes, Fingerprint, fingerprint
+from seen import G1, STATE, Eyes, Fingerprint, fingerprint
 
 UNITS = ["kernel-modules", "sysctl", "hugepages", "cpu", "iommu"]
 ISOLATION_WAITS = f'cpu: CPUs {ISOLATED} are isolated from the next boot (now: ""): reboot the node'
@@ -58,7 +58,8 @@ def test_a_check_of_an_untouched_machine_says_everything_and_changes_nothing(sto
     assert checked.recap["changed"] == 1
     for name in BRIDGE:  # the key is there only once the module is loaded
         [line] = [step for step in checked.steps("sysctl") if name in step]
-        assert line.startswith(f"{name}{LATER}") and "br_netfilter is loaded" in line
+        assert line.startswith(f"{name}{LATER}")
+        assert "br_netfilter is loaded" in line
     differences = checked.differences()
     words = {"cpu": ISOLATION, "iommu": IOMMU[story.vendor]}
     for unit, given in words.items():
@@ -97,7 +98,7 @@ def test_one_pass_sets_everything_that_needs_no_reboot(story: Story, eyes: Eyes)
 def test_1_gib_pages_are_found_now_or_reserved_for_the_next_boot(story: Story, eyes: Eyes) -> None:
     """The running kernel may find them all; where it does not, the boot loader is asked, and the report says so."""
     again = story.stage.converge(story.section)
-    story.reserved = eyes.pools(sandbox.G1) != [sandbox.PAGES_1G] * sandbox.NODES
+    story.reserved = eyes.pools(G1) != [sandbox.PAGES_1G] * sandbox.NODES
     assert sandbox.reserved(eyes) == story.reserved
     if story.reserved:
         sandbox.next_boot_has(eyes, "hugepages", RESERVATION)

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 bettercompute
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the hosts of a scenario show after the pass that repaired them, by testinfra: nothing here asks the collection."""
+"""What the hosts of a scenario show after the pass that repaired them, by testinfra: the collection is not asked."""
 
 from __future__ import annotations
 

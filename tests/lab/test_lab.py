@@ -20,14 +20,21 @@ from labvm.machine import Machine
 
 PAGES_1G = "/sys/devices/system/node/node{}/hugepages/hugepages-1048576kB/nr_hugepages"
 
+SLACK = 10  # seconds that the guest's clock may be off: it stands still whenever this machine has no time for it
 CLI = Path(__file__).with_name("lab.py")
+
+
+def assert_clock_is_right(guest_machine: Machine) -> None:
+    before = time.time()
+    seen = float(guest_machine.ssh("date +%s.%N").out)
+    assert before - SLACK < seen < time.time() + SLACK
 
 
 def test_the_machine_is_a_debian_that_is_up(lab_machine: Machine) -> None:
     assert lab_machine.read("/proc/1/comm") == "systemd\n"
     assert "VERSION_CODENAME=trixie" in lab_machine.read("/etc/os-release")
     assert lab_machine.ssh("systemctl is-system-running", check=False).out == "running\n"
-    assert abs(float(lab_machine.ssh("date +%s.%N").out) - time.time()) < 10
+    assert_clock_is_right(lab_machine)
 
 
 def test_the_ordinary_user_needs_sudo(lab: Machine) -> None:
@@ -57,7 +64,7 @@ def test_revert_brings_disk_memory_and_clock_back(lab: Machine) -> None:
     lab.revert()
     assert lab.ssh("test -e /root/left-behind", check=False).rc == 1
     assert lab.read("/proc/sys/vm/swappiness") == "60\n"
-    assert abs(float(lab.ssh("date +%s.%N").out) - time.time()) < 10
+    assert_clock_is_right(lab)
     assert lab.boot_id() == boot
 
 

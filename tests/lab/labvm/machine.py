@@ -115,6 +115,7 @@ class Machine:
         """Keeps disk and memory under a name, as they are now; an older one of that name is replaced."""
         self.ssh("sync")
         self._monitor(f"savevm {name}")
+        self.set_clock()
 
     def revert(self, name: str = CLEAN) -> None:
         """Brings disk and memory back to a snapshot, in seconds and without a boot, and puts the clock right."""
@@ -130,7 +131,8 @@ class Machine:
         return tuple(snapshot["name"] for snapshots in found for snapshot in snapshots)
 
     def set_clock(self) -> None:
-        """A machine that was brought back lives in the past."""
+        """A machine that was brought back lives in the past, and one that was saved stood still for a moment."""
+        self.ssh("true")  # opens the connection, so that the time does not grow old on its way
         self.ssh(f"date --utc --set=@{time.time():.3f} >/dev/null")
 
     def _monitor(self, line: str) -> None:
@@ -207,7 +209,6 @@ def up(name: str, variant: recipe.Variant = recipe.VARIANTS[recipe.BASE], tied: 
     machine = _start(room, disk, blueprint, tied, state=blueprint.ready.with_suffix(".state"))
     try:
         machine.wait_for_ssh(RESUME_LIMIT)
-        machine.set_clock()
         machine.snapshot(CLEAN)
     except BaseException:
         machine.down()

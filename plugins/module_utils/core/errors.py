@@ -41,6 +41,9 @@ class Unreadable(StepFailed):
         self.denied = denied
 
 
+SEEN_AS_ROOT = "it is seen as root"  # after what an unprivileged look knows the rest
+
+
 class NotKnownYet(Exception):
     """The predicted host cannot know this before `after` has happened (a clause: "the module tun is loaded")."""
 

@@ -17,10 +17,10 @@ import time
 from . import rootfs
 from .errors import StepFailed, Unreadable
 from .plan import Answer, Ask
-from .step import File, Step
+from .step import File, Step, program_of
 
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-ABSENT = (errno.ENOENT, errno.ENOTDIR, errno.ENODEV)
+ABSENT = (errno.ENOENT, errno.ENOTDIR, errno.ENODEV, errno.ESRCH)  # the last: a process that ended
 QUESTION_TIMEOUT = 60.0
 # A package manager killed half-way leaves a broken database: it is asked to stop, and left alone.
 PATIENT = frozenset(("apt-get", "apt", "dpkg", "dnf", "yum", "rpm", "zypper", "rpm-ostree", "transactional-update"))
@@ -180,7 +180,7 @@ class Host:
         try:
             out, err = child.communicate(stdin.encode() if stdin else None, timeout=timeout)
         except subprocess.TimeoutExpired:
-            _stop(child, argv[0])
+            _stop(child, program_of(argv)[0])
             raise StepFailed(
                 f"{' '.join(argv)} did not end within {timeout:g} seconds: see what it waits for"
             ) from None

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Callable, NamedTuple
 
-from .errors import NotKnownYet
-from .step import Step
+from .errors import NotKnownYet, NotReady, StepFailed
+from .step import Step, fail
 
 
 class Pending(NamedTuple):
@@ -56,9 +56,10 @@ class Question(Exception):
 class Past(NamedTuple):
     """What this host's records and this run say about earlier steps of the unit.
 
-    `owed` names follow-ups that a killed pass left; `tried` maps a kernel file and the value asked of it
-    ("<path>=<value>") to what the kernel gave, in this boot; `boot_id` is the running boot's; `failed` names the
-    lanes that failed in this run, for what is decided once they have been tried.
+    `owed` names follow-ups that a killed pass left; `tried` maps what came to nothing in this boot to what came of it:
+    a kernel file and the value asked of it ("<path>=<value>") to what the kernel gave, a run's name to what it said;
+    `boot_id` is the running boot's; `failed` names the lanes that failed in this run, for what is decided once they
+    have been tried.
     """
 
     boot_id: str = ""
@@ -96,12 +97,20 @@ class Todo:
 
     @contextmanager
     def lane(self, name: str) -> Iterator[None]:
-        """Steps inside belong to the lane; what is not known yet becomes its line "<name>: known after ..."."""
+        """Steps inside belong to the lane, which ends where something it needs is not there.
+
+        What is not known yet becomes its line "<name>: known after ..."; what is not ready a wait; a look that failed
+        a failed step, so that one dead GPU does not stop the others.
+        """
         outer, self._lane = self._lane, name
         try:
             yield
         except NotKnownYet as unknown:
             self._steps.append(Step("later", f"{name}: known after {unknown.after}", path=name, lane=name))
+        except NotReady as fault:
+            self.wait("NotReady", fault.message)
+        except StepFailed as fault:
+            self._steps.append(fail(f"look at {name}", fault.message, retryable=fault.retryable)._replace(lane=name))
         finally:
             self._lane = outer
 

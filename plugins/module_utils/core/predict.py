@@ -5,12 +5,10 @@
 
 from __future__ import annotations
 
-from .errors import NotKnownYet, Unreadable
+from .errors import SEEN_AS_ROOT, NotKnownYet, Unreadable
 from .host import QUESTION_TIMEOUT, Host
 from .plan import Answer, Ask
-from .step import Effect, File, Step
-
-SEEN_AS_ROOT = "it is seen as root"
+from .step import Effect, File, Step, command_line, program_of
 
 
 class PredictedHost(Host):
@@ -96,23 +94,21 @@ class PredictedHost(Host):
     def which(self, program: str) -> str | None:
         """As Host.which; what a step installs is known only after it."""
         found = self._real.which(program)
-        if found is None and program in self._programs:
-            raise NotKnownYet(self._programs[program])
+        if found is None:
+            self._refuse_unknown((program,), "")
         return found
 
     def ask(self, argv: tuple[str, ...], timeout: float = QUESTION_TIMEOUT, stdin: str = "") -> Answer:
         """As Host.ask; a program whose answers a step changes is not asked."""
-        declared = self._answers.get(" ".join(argv))
+        declared = self._answers.get(command_line(argv, stdin))
         if declared is not None:
             return declared
-        if argv[0] in self._programs:
-            raise NotKnownYet(self._programs[argv[0]])
+        self._refuse_unknown(argv, stdin)
         return self._real.ask(argv, timeout, stdin)
 
     def answer(self, question: Ask) -> Answer:
         """As Host.answer."""
-        if question.argv[0] in self._programs:
-            raise NotKnownYet(self._programs[question.argv[0]])
+        self._refuse_unknown(question.argv, "")
         return self._real.answer(question)
 
     def uid(self) -> int:
@@ -172,6 +168,13 @@ class PredictedHost(Host):
         if path in self._files:
             return True, self._files[path]
         return self._gone(path), None
+
+    def _refuse_unknown(self, argv: tuple[str, ...], stdin: str) -> None:
+        """Ask no program whose answers a step changes, declared by its name or by how its command line begins."""
+        line = f"{command_line(program_of(argv), stdin)} "
+        for declared, after in self._programs.items():
+            if line.startswith(declared + " "):
+                raise NotKnownYet(after)
 
     def _as_root(self, fault: Unreadable) -> Exception:
         """What this account may not read is known when root looks; what root may not read stays a fault."""

@@ -55,7 +55,7 @@ class Records:
         self._save("owed", {"units": {**units, unit: left} if left else units})
 
     def tried(self, unit: str, asked: str, got: str | None) -> None:
-        """Record what the kernel gave for "<path>=<value>" in this boot; None forgets it."""
+        """Record what came of a try in this boot (see Past.tried); None forgets it."""
         boot = self._host.boot_id()
         record = self._load("tried")
         units = dict(record.get("units", {})) if record.get("boot_id") == boot else {}

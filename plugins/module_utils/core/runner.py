@@ -13,9 +13,11 @@ from typing import Any, NamedTuple
 
 from .errors import Fault, NotKnownYet, NotReady, Refused, StepFailed
 from .host import Host
-from .plan import Answer, Ask, Condition, Pending, Plan, Question, Unit
+from .outcome import Done, Failure, Outcome, difference, joined, our_fault
+from .plan import Answer, Ask, Pending, Plan, Question, Unit
 from .records import Records
 from .step import DISRUPTIONS, File, Step
+from .unknown import later
 
 ROUNDS = 20  # looks of one unit in one pass
 QUESTIONS = 50  # answers of one unit in one pass
@@ -27,37 +29,6 @@ class Goal(NamedTuple):
 
     unit: Unit
     settings: Mapping[str, Any] | None
-
-
-class Done(NamedTuple):
-    """A line of the result's `steps`."""
-
-    action: str
-    disruption: str
-    done: bool
-
-
-class Failure(NamedTuple):
-    """Why a unit's task fails: `reason` is Refused or StepFailed."""
-
-    reason: str
-    message: str
-    retryable: bool
-
-
-class Outcome(NamedTuple):
-    """What one pass did to one unit. `differs`: steps are still to be taken (check mode, or they were held back)."""
-
-    unit: str
-    changed: bool
-    state: str
-    pending: tuple[Pending, ...]
-    conditions: tuple[Condition, ...]
-    steps: tuple[Done, ...]
-    notes: tuple[str, ...]
-    diff: tuple[Mapping[str, str], ...]
-    failure: Failure | None
-    differs: bool
 
 
 def converge(goal: Goal, host: Host, records: Records, max_disruption: str = "gpu") -> Outcome:
@@ -79,7 +50,9 @@ class _Pass:
         self.answers: dict[Ask, Answer] = {}
         self.lines: list[Done] = []
         self.diff: list[Mapping[str, str]] = []
-        self.applied: set[tuple[object, ...]] = set()
+        self.applied: set[tuple[object, ...]] = set()  # in earlier rounds: planned again, they had no effect
+        self.round: set[tuple[object, ...]] = set()
+        self.ran: set[tuple[object, ...]] = set()
         self.ended: dict[str, Failure | None] = {}  # lanes that go no further in this pass
         self.held: dict[str, Pending] = {}
         self.failure: Failure | None = None
@@ -102,6 +75,8 @@ class _Pass:
             self.failure = Failure(
                 "StepFailed", f"{fault.filename or 'the host'}: {fault.strerror}: mend it and run again", True
             )
+        except Exception as fault:  # noqa: BLE001 - a fault of ours in one unit must not end the others
+            self.failure = Failure("StepFailed", f"{self.name}: {our_fault(fault)}", False)
         return self._report()
 
     def _loop(self) -> None:
@@ -111,53 +86,63 @@ class _Pass:
             self.plan = self._look_and_plan()
             if not self._apply(self.plan.steps):
                 return
+            self.applied |= self.round
+            self.round = set()
         raise StepFailed(f"{self.name} is not settled after {ROUNDS} looks: see its last steps for what keeps changing")
 
     def _look_and_plan(self) -> Plan:
+        """The plan over what the host shows now; a prediction that its own steps made unknown keeps the plan it had."""
+        try:
+            now = self.goal.unit.look(self.host, self.settings)
+            return self._plan_with_answers(now)
+        except NotKnownYet as unknown:
+            if self.host.predicted and self.applied:
+                return self.plan._replace(steps=())
+            return Plan((Step("later", f"{self.name}: known after {unknown.after}", path=self.name),))
+
+    def _plan_with_answers(self, now: Any) -> Plan:
+        """Plan, answering the planner's questions; an answer stands until a step changes the host."""
         unit = self.goal.unit
         for _question in range(QUESTIONS):
+            past = self.records.past(self.name)._replace(answers=self.answers, failed=self._failed())
             try:
-                now = unit.look(self.host, self.settings)
-                past = self.records.past(self.name)._replace(answers=self.answers, failed=self._failed())
                 return unit.absent(now, past) if self.goal.settings is None else unit.plan(self.settings, now, past)
             except Question as question:
-                self.answers[question.ask] = self._answer(question.ask)
-            except NotKnownYet as unknown:
-                return Plan((Step("later", f"{self.name}: known after {unknown.after}", path=self.name),))
+                self.answers[question.ask] = later(self.host.answer, question.ask)
         raise StepFailed(f"{self.name} asks more than {QUESTIONS} questions about one host", retryable=False)
 
-    def _answer(self, ask: Ask) -> Answer:
-        return self.host.answer(ask)
-
     def _apply(self, steps: tuple[Step, ...]) -> bool:
-        """Apply the steps, lane by lane; whether any was applied or its lane failed, so that another look is due.
+        """Apply the steps, lane by lane; whether another look is due, since one was applied or came to nothing.
 
-        A step without a lane belongs to the trunk: what follows stands on it, and ends with it.
+        A step without a lane belongs to the trunk: what follows stands on it, and ends with it. After lanes it is
+        where they join: it waits with a lane that waits behind a barrier.
         """
-        any_applied = False
+        look_again = False
         failed = self._failed()
         paused: set[str] = set()  # lanes behind a barrier
         for step in steps:
+            if not step.lane and paused:
+                paused.add("")
             if {"", step.lane} & (paused | self.ended.keys()):
                 continue
             if step.kind == "later":
                 self._later(step)
             elif step.kind == "fail":
-                self._fail(step, StepFailed(step.text))
+                self._fail(step, StepFailed(step.text, retryable=step.retry))
             elif DISRUPTIONS.index(step.disruption) > self.ceiling or step.disruption == "reboot":
                 self._hold_back(step)
             elif self._take(step):
-                any_applied = True
+                look_again = True
                 if step.barrier and not self.host.predicted:
                     paused.add(step.lane)
                     self._settle(step)
-        return any_applied or ("" not in self.ended and self._failed() != failed)
+        return look_again or ("" not in self.ended and self._failed() != failed)
 
     def _failed(self) -> frozenset[str]:
         return frozenset(lane for lane, failure in self.ended.items() if failure is not None)
 
     def _later(self, step: Step) -> None:
-        line = Done(step.action, step.disruption, False)
+        line = Done(step.action, step.disruption, False, later=True)
         if line not in self.lines:
             self.lines.append(line)
         self.ended[step.lane] = None
@@ -173,7 +158,7 @@ class _Pass:
         self.ended[step.lane] = None
 
     def _take(self, step: Step) -> bool:
-        """Apply one step, with its records; whether it went well."""
+        """Apply one step, with its records; whether another look is due for it."""
         if step.key in self.applied:
             if not self.host.predicted and not step.tries:
                 self._fail(step, StepFailed(f"done without effect: {step.action} succeeded and {self._kept(step)}"))
@@ -185,8 +170,19 @@ class _Pass:
             self.host.apply(step)
             self._after(step, seen)
         except Fault as fault:
+            if step.kind == "run" and step.tries:
+                return self._in_vain(step, fault)
             self._fail(step, fault)
             return False
+        finally:
+            self.answers.clear()
+        return True
+
+    def _in_vain(self, step: Step, fault: Fault) -> bool:
+        """A run that may come to nothing did: the planner reads why, and says what the unit waits for."""
+        self.records.tried(self.name, step.tries, fault.message)
+        self.lines.append(Done(step.action, step.disruption, False))
+        self.ended[step.lane] = None
         return True
 
     def _kept(self, step: Step) -> str:
@@ -196,7 +192,7 @@ class _Pass:
         return f"the kernel keeps {_value(self._shown(step)) or 'nothing'}: ask for a value that it keeps"
 
     def _before(self, step: Step) -> None:
-        if not self.applied and self.goal.settings is not None:
+        if not (self.applied or self.round) and self.goal.settings is not None:
             self.records.apply(self.name, self.goal.settings)
         if step.owes:
             self.records.owe(self.name, step.owes)
@@ -206,21 +202,21 @@ class _Pass:
         return {step.key for step in self.plan.steps if set(step.pays) & set(debts)}
 
     def _after(self, step: Step, before: File | None) -> None:
-        self.applied.add(step.key)
+        self.round.add(step.key)
         self.lines.append(Done(step.action, step.disruption, not self.host.predicted))
         if step.pays:
             self.records.settle(self.name, step.pays)
         after = self._shown(step)
-        moved = step.kind == "run" or before != after
-        if self.host.predicted and step.retry:
-            moved = False
         if step.tries and not self.host.predicted:
-            got = _value(after)
-            self.records.tried(self.name, f"{step.path}={step.text}", None if got == step.text else got)
-        if moved:
+            short = step.kind == "set" and _value(after) != step.text
+            self.records.tried(self.name, step.tries, _value(after) if short else None)
+        if self.host.predicted and step.retry:
+            return
+        if step.kind == "run":
+            self.ran.add(step.key)
+        elif before != after:
             self.changed = True
-            if step.kind != "run":
-                self.diff.append(_difference(step, before, after))
+            self.diff.append(difference(step, before, after))
 
     def _shown(self, step: Step) -> File | None:
         """What the step's path shows now: a kernel value by its text, a file by its text and mode."""
@@ -234,12 +230,17 @@ class _Pass:
     def _settle(self, step: Step) -> None:
         """Give the lane time to show the step's effect."""
         end = self.host.clock() + step.settle
-        while self.host.clock() < end:
-            plan = self._look_and_plan()
-            waiting = any(wait.lane == step.lane and wait.reason == "NotReady" for wait in plan.pending)
-            if not waiting and step.key not in {planned.key for planned in plan.steps}:
-                return
+        while self.host.clock() < end and not self._shows(step):
+            self.answers.clear()
             self.host.sleep(POLL)
+
+    def _shows(self, step: Step) -> bool:
+        try:
+            plan = self._look_and_plan()
+        except NotReady:
+            return False
+        waiting = any(wait.lane == step.lane and wait.reason == "NotReady" for wait in plan.pending)
+        return not waiting and step.key not in {planned.key for planned in plan.steps}
 
     def _fail(self, step: Step, fault: Fault) -> None:
         self.lines.append(Done(step.action, step.disruption, False))
@@ -250,7 +251,7 @@ class _Pass:
 
     def _refused(self, message: str) -> Failure:
         """A refusal found after a step was applied is a failed step: something was written."""
-        done = bool(self.applied) and not self.host.predicted
+        done = bool(self.applied or self.round) and not self.host.predicted
         return Failure("StepFailed" if done else "Refused", message, False)
 
     def _remember(self) -> None:
@@ -264,49 +265,29 @@ class _Pass:
 
     def _report(self) -> Outcome:
         failures = [failure for failure in self.ended.values() if failure is not None]
-        failure = self.failure or _joined(failures)
-        pending = self.waits or (*self.plan.pending, *self.held.values())
-        differs = any(not line.done for line in self.lines)
-        if failure is not None:
-            state = "progressing" if failure.retryable else "failed"
-        else:
-            state = "progressing" if pending or differs else "converged"
-        later = any(not line.done and ": known after " in line.action for line in self.lines)
-        changed = self.changed or (self.host.predicted and later)
-        return Outcome(
-            self.name,
-            changed,
-            state,
-            tuple(pending),
-            self.plan.conditions,
-            tuple(self.lines),
-            self.plan.notes,
-            tuple(self.diff),
-            failure,
-            differs,
+        failure = self.failure or joined(failures)
+        failed = self._failed() - {""}
+        pending = (*self.waits, *(wait for wait in self.plan.pending if wait.lane not in failed), *self.held.values())
+        outcome = Outcome(
+            unit=self.name,
+            changed=self._moved(),
+            state="converged",
+            pending=pending,
+            conditions=self.plan.conditions,
+            steps=tuple(self.lines),
+            notes=self.plan.notes,
+            diff=tuple(self.diff),
+            failure=failure,
         )
+        if failure is not None:
+            return outcome._replace(state="progressing" if failure.retryable else "failed")
+        return outcome._replace(state="progressing" if pending or outcome.differs else "converged")
 
-
-def _joined(failures: list[Failure]) -> Failure | None:
-    """One failure for all lanes: retryable while any is."""
-    if not failures:
-        return None
-    messages = list(dict.fromkeys(failure.message for failure in failures))
-    return Failure("StepFailed", "; ".join(messages), any(failure.retryable for failure in failures))
+    def _moved(self) -> bool:
+        """Whether the host changed: a value or file that reads otherwise, or a run that is not planned again."""
+        ran = self.ran - {step.key for step in self.plan.steps}
+        return self.changed or bool(ran) or (self.host.predicted and any(line.later for line in self.lines))
 
 
 def _value(shown: File | None) -> str:
     return "" if shown is None else shown.text.strip()
-
-
-def _difference(step: Step, before: File | None, after: File | None) -> Mapping[str, str]:
-    """One entry of Ansible's diff: whole texts, with a mode that moved in the headers."""
-    headers = [step.path, step.path]
-    if before and after and before.mode != after.mode:
-        headers = [f"{step.path} (mode {before.mode:04o})", f"{step.path} (mode {after.mode:04o})"]
-    return {
-        "before_header": headers[0],
-        "after_header": headers[1],
-        "before": "" if before is None else before.text,
-        "after": "" if after is None else after.text,
-    }

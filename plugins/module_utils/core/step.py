@@ -35,8 +35,9 @@ class Effect(NamedTuple):
     * ``gone``: ``path`` and all below it is absent then,
     * ``unknown``: what ``path`` holds is known only after ``value`` (a clause such as "the initramfs is rebuilt"),
     * ``appears``: what is absent under ``path`` now may be there after ``value``,
-    * ``program``: the answers of the program named ``path`` are known only after ``value``,
-    * ``answers``: the command line ``path`` (words joined by a space) then exits 0 and prints ``value``,
+    * ``program``: the answers of the program named ``path``, or of command lines that begin so ("nvidia-smi -L"), are
+      known only after ``value``,
+    * ``answers``: the command line ``path`` (see ``command_line``) then exits 0 and prints ``value``,
     * ``fails``: the command line ``path`` then exits 1 and prints ``value``.
     """
 
@@ -63,13 +64,26 @@ class Step(NamedTuple):
     owes: tuple[str, ...] = ()  # follow-ups recorded before the step, in case the pass dies in between
     pays: tuple[str, ...] = ()  # follow-ups that this step settles
     effects: tuple[Effect, ...] = ()
-    tries: bool = False  # set: may come up short; what it reached is recorded for this boot
-    retry: bool = False  # tried before in this boot: counts as a change only if the read-back moves
+    tries: str = ""  # may come to nothing: under this name, what came of it is recorded for this boot
+    retry: bool = False  # tried before in this boot: counts as a change only if the read-back moves; fail: retryable
 
     @property
     def key(self) -> tuple[object, ...]:
         """What the step does, without its sentence: equal keys are the same change."""
         return (self.kind, self.path, self.text, self.mode, self.argv)
+
+
+def program_of(argv: tuple[str, ...]) -> tuple[str, ...]:
+    """The command line without an `env NAME=value ...` before it."""
+    if argv[:1] != ("env",):
+        return argv
+    at = next((at for at, word in enumerate(argv[1:], 1) if "=" not in word), len(argv))
+    return argv[at:]
+
+
+def command_line(argv: tuple[str, ...], stdin: str = "") -> str:
+    """How an effect names a command line: its words joined by a space, what it reads behind " <"."""
+    return " ".join(argv) + (f" <{stdin.strip()}" if stdin else "")
 
 
 def write(
@@ -119,7 +133,7 @@ def set_value(
         text=value,
         lane=lane,
         disruption=disruption,
-        tries=tries,
+        tries=f"{path}={value}" if tries else "",
         retry=retry,
         owes=owes,
         pays=pays,
@@ -140,8 +154,13 @@ def run(
     owes: tuple[str, ...] = (),
     pays: tuple[str, ...] = (),
     stdin: str = "",
+    tries: str = "",
 ) -> Step:
-    """Run a program; an exit status outside `ok` fails the step."""
+    """Run a program; an exit status outside `ok` fails the step.
+
+    With `tries`, a name, a failure is no failed step: what was said is in `Past.tried` under the name for this boot,
+    the lane ends, and the planner says what the unit waits for.
+    """
     return Step(
         "run",
         action,
@@ -156,9 +175,10 @@ def run(
         owes=owes,
         pays=pays,
         text=stdin,
+        tries=tries,
     )
 
 
-def fail(action: str, message: str, *, lane: str = "") -> Step:
-    """A step that this host has no means for: it fails with the message, retryably, and ends its lane only."""
-    return Step("fail", action, text=message, lane=lane)
+def fail(action: str, message: str, *, lane: str = "", retryable: bool = True) -> Step:
+    """A step that this host has no means for: it fails with the message, and ends its lane only."""
+    return Step("fail", action, text=message, lane=lane, retry=retryable)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..core.errors import Fault, Refused, StepFailed
-from ..core.runner import Failure, Outcome
+from ..core.outcome import Failure, Outcome
 
 
 def render(outcome: Outcome) -> dict[str, Any]:
@@ -20,7 +20,7 @@ def render(outcome: Outcome) -> dict[str, Any]:
         "pending": [{"reason": wait.reason, "message": wait.message} for wait in outcome.pending],
         "reboot_required": any(wait.reason == "RebootRequired" for wait in outcome.pending),
         "conditions": [condition._asdict() for condition in outcome.conditions],
-        "steps": [step._asdict() for step in outcome.steps],
+        "steps": [{"action": step.action, "disruption": step.disruption, "done": step.done} for step in outcome.steps],
         "notes": list(outcome.notes),
         "diff": list(outcome.diff),
     }
@@ -43,5 +43,4 @@ def failed(unit: str, fault: Fault) -> Outcome:
         notes=(),
         diff=(),
         failure=Failure(reason, fault.message, retryable),
-        differs=False,
     )

@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 
 from ..core.errors import Fault, Refused
 from ..core.host import Host
+from ..core.outcome import Outcome
 from ..core.predict import PredictedHost
 from ..core.records import Records
-from ..core.runner import Outcome
 from ..plan import section
 from .result import failed, render
 from .turns import take_some, take_turns

@@ -10,10 +10,11 @@ from typing import Callable
 
 from ..core.errors import Fault, Refused, StepFailed
 from ..core.host import Host
+from ..core.outcome import Done, Outcome
 from ..core.plan import Unit
 from ..core.predict import PredictedHost
 from ..core.records import Records
-from ..core.runner import Done, Goal, Outcome, converge
+from ..core.runner import Goal, converge
 from ..plan.section import Turn
 from .result import failed
 
@@ -104,19 +105,17 @@ def _joined(earlier: Outcome, outcome: Outcome, predicted: bool) -> Outcome:
     """Two turns of a unit as one: all that was done, and what the last turn says of the rest."""
     kept = [line for line in earlier.steps if _stands(line, predicted) or line in outcome.steps]
     steps = (*kept, *(line for line in outcome.steps if line.done or line not in kept))
-    differs = any(not line.done for line in steps)
-    return outcome._replace(
+    joined = outcome._replace(
         changed=earlier.changed or outcome.changed,
-        state="progressing" if outcome.state == "converged" and differs else outcome.state,
         steps=steps,
         diff=(*earlier.diff, *outcome.diff),
-        differs=differs,
     )
+    return joined._replace(state="progressing") if joined.state == "converged" and joined.differs else joined
 
 
 def _stands(line: Done, predicted: bool) -> bool:
     """Whether an earlier turn's line still holds: it was done, or would have been by the later turn's host."""
-    return line.done or (predicted and ": known after " not in line.action)
+    return line.done or (predicted and not line.later)
 
 
 def _restless(outcome: Outcome, rivals: Sequence[str]) -> Outcome:

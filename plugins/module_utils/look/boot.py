@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import re
 
-from ..core.errors import NotKnownYet, StepFailed
+from ..core.errors import SEEN_AS_ROOT, NotKnownYet, StepFailed
 from ..core.host import Host
 from ..core.plan import Answer
-from ..core.predict import SEEN_AS_ROOT
 from ..core.step import File
 from ..core.unknown import later
 from ..plan.bootargs import RECORDS, parse_record, record_path

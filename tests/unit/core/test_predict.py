@@ -64,6 +64,18 @@ def test_a_file_known_later_and_a_program_known_later() -> None:
     assert host.read("/etc/a/one") == "known"
 
 
+def test_a_program_is_not_known_by_one_kind_of_question_and_behind_env() -> None:
+    real = FakeHost(programs={"tool": lambda _h, _a: Answer(0, "stale"), "env": lambda _h, _a: Answer(0, "stale")})
+    host = PredictedHost(real)
+    effects = (Effect("program", "tool -L", "it is laid out"), Effect("answers", "tool get <x\n".strip(), "64"))
+    host.apply(run(("do",), "do it", effects=effects))
+    assert host.ask(("tool", "-q")).out == "stale"
+    assert host.ask(("tool", "get"), stdin="x\n").out == "64"
+    for argv in (("tool", "-L"), ("tool", "-L", "-i", "0"), ("env", "A=b", "tool", "-L")):
+        with pytest.raises(NotKnownYet, match="it is laid out"):
+            host.ask(argv)
+
+
 def test_declared_answers_stand_in_for_a_program() -> None:
     host = predicted(
         Effect("answers", "systemctl is-active x", "active"), Effect("fails", "systemctl is-active y", "inactive")

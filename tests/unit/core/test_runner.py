@@ -9,12 +9,14 @@ from typing import Any, Callable, NamedTuple
 
 import pytest
 
-from ansible_collections.bettercompute.bcd.plugins.module_utils.core.errors import NotReady, Refused
+from ansible_collections.bettercompute.bcd.plugins.module_utils.core.errors import NotReady, Refused, StepFailed
+from ansible_collections.bettercompute.bcd.plugins.module_utils.core.outcome import Outcome
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.plan import Answer, Field, Past, Plan, Todo, Unit
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.predict import PredictedHost
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.records import STATE, Records
-from ansible_collections.bettercompute.bcd.plugins.module_utils.core.runner import Goal, Outcome, converge
+from ansible_collections.bettercompute.bcd.plugins.module_utils.core.runner import Goal, converge
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.step import Effect, remove, run, set_value, write
+from ansible_collections.bettercompute.bcd.plugins.module_utils.core.unknown import later
 from tests.unit.fake_host import FakeHost, Killed
 
 A, B, DONE = "/etc/a", "/etc/b", "/var/done"
@@ -233,6 +235,127 @@ def test_a_barrier_waits_until_the_lane_shows_its_effect() -> None:
     assert outcome.state == "converged"
 
 
+def test_a_barrier_waits_also_while_the_look_itself_is_not_ready() -> None:
+    def plan(host: Any, _past: Past) -> Plan:
+        if host.read(A) is None:
+            return Plan((run(("start",), "start it", barrier=True, settle=30, effects=(Effect("file", A, "up"),)),))
+        if host.now < 3:
+            raise NotReady("sample: no answer yet")
+        return Plan() if host.read(B) else Plan((write(B, "x", f"write {B}"),))
+
+    def start(host: FakeHost, _argv: tuple[str, ...]) -> Answer:
+        host.put(A, "up\n")
+        return Answer(0, "")
+
+    host = FakeHost(programs={"start": start})
+    outcome = go(host, unit(plan))
+    assert (outcome.state, host.text(B)) == ("converged", "x")
+    assert 3 <= host.now < 30
+
+
+def test_what_is_not_ready_in_the_end_does_not_hide_what_was_held_back() -> None:
+    def plan(host: Any, _past: Past) -> Plan:
+        if host.read(A):
+            raise NotReady("sample: no answer yet")
+        return Plan((run(("x",), "restart it", lane="b", disruption="service"), write(A, "x", f"write {A}", lane="a")))
+
+    outcome = go(FakeHost(), unit(plan), max_disruption="none")
+    assert [wait.reason for wait in outcome.pending] == ["NotReady", "HeldBack"]
+
+
+def makes(path: str) -> Callable[[FakeHost, tuple[str, ...]], Answer]:
+    def program(host: FakeHost, _argv: tuple[str, ...]) -> Answer:
+        host.put(path, "made")
+        return Answer(0, "")
+
+    return program
+
+
+def test_a_trunk_step_behind_lanes_waits_for_a_lane_behind_its_barrier() -> None:
+    def plan(host: Any, _past: Past) -> Plan:
+        todo = Todo()
+        with todo.lane("gpu0"):
+            if host.read("/mode") is None:
+                todo.add(run(("mode",), "set the mode", barrier=True, effects=(Effect("file", "/mode"),)))
+            if host.read("/instance") is None:
+                todo.add(run(("create",), "create the instance", effects=(Effect("file", "/instance"),)))
+        if host.read("/clients") is None:
+            todo.add(write("/clients", "x", "start the clients again"))
+        return todo.plan()
+
+    host = FakeHost(programs={"mode": makes("/mode"), "create": makes("/instance")})
+    order = ["set the mode", "create the instance", "start the clients again"]
+    assert [line.action for line in go(PredictedHost(host), unit(plan)).steps] == order
+    assert [line.action for line in go(host, unit(plan)).steps] == order
+
+
+def test_a_run_that_may_come_to_nothing_is_tried_once_a_boot_and_waited_for() -> None:
+    def plan(host: Any, past: Past) -> Plan:
+        todo = Todo()
+        with todo.lane("gpu0"):
+            said = past.tried.get("reset gpu0")
+            if host.boot_id() != "first-boot":
+                return Plan()
+            if said is None:
+                todo.add(run(("reset",), "reset gpu0", tries="reset gpu0"))
+            else:
+                todo.wait("RebootRequired", f"sample: gpu0 waits for a reset ({said}): reboot the node")
+        return todo.plan()
+
+    calls = []
+
+    def reset(_host: FakeHost, argv: tuple[str, ...]) -> Answer:
+        calls.append(argv)
+        return Answer(255, "not supported")
+
+    host = FakeHost(programs={"reset": reset})
+    for _again in range(2):
+        outcome = go(host, unit(plan))
+        assert (outcome.failure, outcome.state, outcome.changed) == (None, "progressing", False)
+        assert "not supported" in outcome.pending[0].message
+    assert len(calls) == 1
+    host.reboot()
+    assert go(host, unit(plan)).state == "converged"
+
+
+def test_one_dead_device_ends_its_own_lane_only() -> None:
+    def look(host: Any, _settings: Any) -> Any:
+        def device(number: str) -> str:
+            said = host.ask(("tool", number))
+            if said.rc:
+                raise StepFailed(f"sample: device {number} is lost: replace it", retryable=False)
+            return str(said.out)
+
+        return {number: later(device, number) for number in "01"}
+
+    def plan(_settings: Any, now: Any, _past: Past) -> Plan:
+        todo = Todo()
+        for number in "01":
+            with todo.lane(f"device {number}"):
+                todo.note(f"device {number} says {now[number]}")
+        return todo.plan()
+
+    made = unit(lambda _host, _past: Plan())._replace(look=look, plan=plan)
+    host = FakeHost(programs={"tool": lambda _host, argv: Answer(15 if argv[1] == "0" else 0, "well")})
+    outcome = go(host, made)
+    assert outcome.notes == ("device 1 says well",)
+    assert outcome.failure == ("StepFailed", "sample: device 0 is lost: replace it", False)
+
+
+def test_a_fault_of_ours_in_one_unit_is_a_failed_unit_that_names_its_place() -> None:
+    outcome = go(FakeHost({A: "[N/A]"}), unit(lambda host, _past: Plan(notes=(str(int(host.read(A))),))))
+    assert outcome.failure is not None
+    assert (outcome.failure.retryable, outcome.state) == (False, "failed")
+    assert "[N/A]" in outcome.failure.message
+    assert "test_runner.py line " in outcome.failure.message
+
+
+def test_a_lie_is_no_change() -> None:
+    host = FakeHost(programs={"liar": lambda _host, _argv: Answer(0, "All done.")})
+    made = unit(lambda _host, _past: Plan((run(("liar",), "do it"),)))
+    assert go(host, made).changed is False
+
+
 def owing() -> Unit:
     """Two files, each of which a tool has to compile; the tool's result is not readable."""
 
@@ -332,6 +455,67 @@ def test_a_question_is_answered_over_private_files_and_planned_again() -> None:
 
     outcome = go(FakeHost(programs={"judge": lambda _host, _argv: Answer(0, "good\n")}), unit(plan))
     assert outcome.state == "converged"
+
+
+def test_an_answer_stands_until_a_step_changes_the_host_and_costs_no_look() -> None:
+    looks = []
+
+    def plan(host: Any, past: Past) -> Plan:
+        said = [past.ask(("policy", package)).out for package in "ab"]
+        return Plan(notes=tuple(said)) if host.read(A) else Plan((run(("update",), "update"),))
+
+    made = unit(plan)
+
+    def look(host: Any, settings: Any) -> Any:
+        looks.append(1)
+        return made.look(host, settings)
+
+    counted = made._replace(look=look)
+
+    def policy(host: FakeHost, _argv: tuple[str, ...]) -> Answer:
+        return Answer(0, "new" if host.text(A) else "old")
+
+    host = FakeHost(programs={"update": makes(A), "policy": policy})
+    assert go(host, counted).notes == ("new", "new")
+    assert len(looks) == 2
+
+
+def test_a_question_to_what_is_not_installed_yet_is_known_later_in_its_lane() -> None:
+    def plan(host: Any, past: Past) -> Plan:
+        todo = Todo()
+        if host.read(A) is None:
+            effects = (Effect("file", A), Effect("program", "apt-cache", "the lists are fetched"))
+            todo.add(run(("addrepo",), "add the repository", effects=effects))
+            return todo.plan()
+        with todo.lane("package"):
+            todo.note(past.ask(("apt-cache", "policy")).out)
+        return todo.plan()
+
+    outcome = go(PredictedHost(FakeHost(programs={"apt-cache": lambda _h, _a: Answer(0, "stale")})), unit(plan))
+    assert [line.action for line in outcome.steps] == [
+        "add the repository",
+        "package: known after the lists are fetched",
+    ]
+    assert outcome.notes == ()
+
+
+def test_a_prediction_that_its_own_steps_made_unknown_keeps_what_it_said() -> None:
+    def look(host: Any, _settings: Any) -> Any:
+        return (host, host.ask(("tool", "-L")).out)
+
+    def plan(_settings: Any, _now: Any, _past: Past) -> Plan:
+        todo = Todo()
+        with todo.lane("gpu1"):
+            todo.wait("Busy", "sample: GPU 1 is busy")
+        todo.note("Secure Boot is on")
+        with todo.lane("gpu0"):
+            todo.add(run(("tool", "mig"), "create", effects=(Effect("program", "tool", "the layout is made"),)))
+        return todo.plan()
+
+    made = unit(lambda _host, _past: Plan())._replace(look=look, plan=plan)
+    outcome = go(PredictedHost(FakeHost(programs={"tool": lambda _h, _a: Answer(0, "")})), made)
+    assert [line.action for line in outcome.steps] == ["create"]
+    assert ([wait.reason for wait in outcome.pending], outcome.notes) == (["Busy"], ("Secure Boot is on",))
 
 
 def test_waiting_for_a_reboot_is_recorded_with_its_boot_and_goes_with_it() -> None:

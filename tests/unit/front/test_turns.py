@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.errors import Refused
+from ansible_collections.bettercompute.bcd.plugins.module_utils.core.outcome import Done, Outcome
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.plan import Answer
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.predict import PredictedHost
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.records import Records
-from ansible_collections.bettercompute.bcd.plugins.module_utils.core.runner import Done, Outcome
 from ansible_collections.bettercompute.bcd.plugins.module_utils.front.turns import take_some, take_turns
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.section import Turn
 from tests.unit.fake_host import FakeHost
@@ -91,7 +91,7 @@ def test_what_a_later_unit_may_bring_is_known_after_it(shelf: Shelf) -> None:
     shelf.keeper("a", needs="/run/brought")
     shelf.caller("b", "bring", "/run/brought")
     outcomes = take(ask("a", "b"), shelf, PredictedHost(FakeHost()))
-    assert outcomes["a"].steps == (Done("a: known after bring has run", "none", False),)
+    assert outcomes["a"].steps == (Done("a: known after bring has run", "none", False, later=True),)
     assert (outcomes["a"].state, outcomes["a"].changed) == ("progressing", True)
 
 

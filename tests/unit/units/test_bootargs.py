@@ -10,10 +10,11 @@ from typing import Any
 
 import pytest
 
+from ansible_collections.bettercompute.bcd.plugins.module_utils.core.outcome import Outcome
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.plan import Answer, Past, Todo, Unit
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.predict import PredictedHost
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.records import Records
-from ansible_collections.bettercompute.bcd.plugins.module_utils.core.runner import Goal, Outcome, converge
+from ansible_collections.bettercompute.bcd.plugins.module_utils.core.runner import Goal, converge
 from ansible_collections.bettercompute.bcd.plugins.module_utils.look.boot import boot
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.bootargs import keep_arguments
 from ansible_collections.bettercompute.bcd.plugins.module_utils.units.cpu import UNIT as CPU

@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.errors import Refused
+from ansible_collections.bettercompute.bcd.plugins.module_utils.core.outcome import Outcome
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.plan import Answer
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.predict import PredictedHost
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.records import Records
-from ansible_collections.bettercompute.bcd.plugins.module_utils.core.runner import Goal, Outcome, converge
+from ansible_collections.bettercompute.bcd.plugins.module_utils.core.runner import Goal, converge
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.cpu import arguments, check
 from ansible_collections.bettercompute.bcd.plugins.module_utils.units.cpu import UNIT
 from tests.unit.boot_machines import machine, reboot, show_cpus

@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 
+from ansible_collections.bettercompute.bcd.plugins.module_utils.core.outcome import Outcome
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.predict import PredictedHost
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.records import Records
-from ansible_collections.bettercompute.bcd.plugins.module_utils.core.runner import Goal, Outcome, converge
+from ansible_collections.bettercompute.bcd.plugins.module_utils.core.runner import Goal, converge
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.step import Effect, File, run
 from ansible_collections.bettercompute.bcd.plugins.module_utils.units.hugepages import UNIT
 from tests.unit.fake_host import Killed

@@ -13,10 +13,11 @@ from typing import Any
 import pytest
 
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.host import Host
+from ansible_collections.bettercompute.bcd.plugins.module_utils.core.outcome import Outcome
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.plan import Plan, Todo, Unit
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.predict import PredictedHost
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.records import STATE, Records
-from ansible_collections.bettercompute.bcd.plugins.module_utils.core.runner import Goal, Outcome, converge
+from ansible_collections.bettercompute.bcd.plugins.module_utils.core.runner import Goal, converge
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.step import Effect, run
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.settings import wire_settings
 from ansible_collections.bettercompute.bcd.plugins.module_utils.units.sysctl import UNIT

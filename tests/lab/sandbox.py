@@ -129,26 +129,23 @@ def booted_as_asked(eyes: Eyes, kvm: str, maker: str) -> None:
 
 
 def stand_converged(stage: Stage) -> None:
-    """The machine as a converged sandbox host, rebooted: from a snapshot, which the first to ask makes.
-
-    A snapshot is named for the code that made it, so that a machine that outlives a change of it is not taken over.
-    """
+    """The machine as a converged sandbox host, rebooted: from the snapshot that the story of test_sandbox leaves."""
     wanted = section(stage.machine)
-    name = f"sandbox-{_digest(wanted)}"
-    if name in stage.machine.snapshots():
-        stage.machine.revert(name)
+    if snapshot_name(wanted) in stage.machine.snapshots():
+        stage.machine.revert(snapshot_name(wanted))
         return
     stage.machine.revert()
     assert stage.converge(wanted).rc == 0
     stage.machine.reboot()
     after = stage.converge(wanted)
     assert after.state == "CONVERGED", after.message
-    stage.machine.snapshot(name)
+    stage.machine.snapshot(snapshot_name(wanted))
 
 
-def _digest(wanted: dict[str, Any]) -> str:
+def snapshot_name(wanted: dict[str, Any]) -> str:
+    """Names the code that made it, so that a snapshot that outlives a change of it is not taken over."""
     state = hashlib.sha256(json.dumps(wanted).encode())
     plugins = Path(__file__).resolve().parents[2] / "plugins"
     for path in sorted(plugins.rglob("*.py")):
         state.update(path.read_bytes())
-    return state.hexdigest()[:12]
+    return f"sandbox-{state.hexdigest()[:12]}"

@@ -142,3 +142,4 @@ def test_the_next_pass_is_converged_and_changes_nothing(story: Story) -> None:
     assert after.whole["section"]["conditions"] == []
     assert fingerprint(story.stage.machine).changed_since(before) == []
     assert story.stage.play("reboot", None).said.count("no unit waits for a reboot") == 1
+    story.stage.machine.snapshot(sandbox.snapshot_name(story.section))  # for test_sandbox_drift

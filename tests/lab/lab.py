@@ -31,7 +31,7 @@ COMMANDS = {
     "inventory": "print the path of the inventory for ansible-playbook -i",
     "console": "print the end of the serial console",
     "down": "end the machine and remove all of it",
-    "prune": "remove images that this recipe does not make any more",
+    "prune": "remove images that this recipe does not make any more and no running machine uses",
 }
 
 
@@ -90,8 +90,8 @@ def ssh(found: machine.Machine, words: list[str]) -> int:
 
 
 def prune() -> None:
-    kept = {image.directory(each) for each in recipe.VARIANTS.values()}
     with machine.locked("image"):
+        kept = {image.directory(each) for each in recipe.VARIANTS.values()} | machine.images_in_use()
         for folder in (recipe.cache() / "images").glob("*"):
             if folder not in kept:
                 shutil.rmtree(folder)

@@ -179,6 +179,12 @@ def room_of(name: str) -> Path:
     return recipe.cache() / "run" / name
 
 
+def images_in_use() -> set[Path]:
+    """The images under the machines that run."""
+    machines = (running(room.name) for room in room_of("").glob("*"))
+    return {Path(machine.facts["image"]) for machine in machines if machine is not None}
+
+
 def running(name: str) -> Machine | None:
     """The machine of that name when it runs; what a dead one left is removed."""
     room = room_of(name)
@@ -280,7 +286,8 @@ def _start(room: Path, disk: Path, blueprint: Blueprint, tied: bool, state: Path
         log.unlink(missing_ok=True)
         started = process.spawn(argv, log, tied)
         try:
-            facts = {"port": str(port), "accelerator": blueprint.accelerator[1].partition(",")[0]}
+            facts = {"port": str(port), "accelerator": blueprint.accelerator[1].partition(",")[0],
+                     "image": str(blueprint.image)}
             process.remember(room, started, facts)
             guest.write_inventory(room, guest.write_config(room, blueprint.image, port))
             _wait_until_running(room, started)

@@ -12,7 +12,7 @@ from typing import Any
 from ansible.module_utils.basic import AnsibleModule
 
 from ..core import host as machine
-from ..core.errors import Fault, NotKnownYet, StepFailed
+from ..core.errors import Fault, NotKnownYet, Refused, StepFailed
 from ..core.lock import only_pass
 from ..core.plan import Unit
 from ..core.predict import PredictedHost
@@ -20,7 +20,7 @@ from ..core.records import Records
 from ..core.runner import Goal, converge
 from ..look.config import refuse_if_outside, refuse_where_signed
 from ..plan.settings import wire_settings
-from .result import failed, render
+from .result import UNVERIFIED, failed, render
 
 
 def start(argument_spec: dict[str, Any], **rules: Any) -> AnsibleModule:
@@ -31,6 +31,7 @@ def start(argument_spec: dict[str, Any], **rules: Any) -> AnsibleModule:
 def run_unit(unit: Unit, argument_spec: dict[str, Any]) -> None:
     """Converge one unit by the options of its module, and exit."""
     module = start(argument_spec)
+    refuse_signed(module, unit.name)
     settings = None if module.params["state"] == "absent" else wire_settings(unit, module.params)
     try:
         with opened(module.check_mode, unit.name) as (host, records):
@@ -38,6 +39,12 @@ def run_unit(unit: Unit, argument_spec: dict[str, Any]) -> None:
     except Fault as fault:
         outcome = failed(unit.name, fault)
     leave(module, render(outcome))
+
+
+def refuse_signed(module: AnsibleModule, unit: str) -> None:
+    """Fail where a signed spec is given."""
+    if module.params["signed_spec"] is not None:
+        leave(module, render(failed(unit, Refused(UNVERIFIED))))
 
 
 @contextmanager

@@ -10,6 +10,9 @@ from typing import Any
 from ..core.errors import Fault, Refused, StepFailed
 from ..core.outcome import Failure, Outcome
 
+# What nobody verifies must not look as if it had been.
+UNVERIFIED = "signed_spec is given, and this version cannot verify a signed_spec: give units without it"
+
 
 def render(outcome: Outcome) -> dict[str, Any]:
     """The result keys of one unit, in success and failure alike; `reason`, `retryable` and `msg` only on failure."""

@@ -14,11 +14,10 @@ from ..core.outcome import Outcome
 from ..core.predict import PredictedHost
 from ..core.records import Records
 from ..plan import section
-from .result import failed, render
+from .result import UNVERIFIED, failed, render
 from .turns import take_some, take_turns
 
 HOSTNAME = "/proc/sys/kernel/hostname"
-NO_UNITS = "this version cannot verify a signed_spec, so it takes no settings from one: give units"
 
 
 class Ended(NamedTuple):
@@ -76,10 +75,10 @@ def converge_section(params: Mapping[str, Any], host: Host, records: Records) ->
 def _named(params: Mapping[str, Any]) -> dict[str, Any]:
     from ..plan import wire
 
+    if params["signed_spec"] is not None:
+        raise Refused(UNVERIFIED)
     if params["wire_units"] is not None:
         return dict(wire.from_list(params["wire_units"]))
-    if params["units"] is None:
-        raise Refused(NO_UNITS)
     return dict(wire.from_mapping(params["units"]))
 
 

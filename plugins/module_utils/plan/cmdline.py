@@ -40,7 +40,10 @@ def flat(parts: Iterable[Group]) -> tuple[str, ...]:
 
 
 def key(group: Group) -> str:
-    """What a group sets: "isolcpus"; "hugepagesz=1G hugepages" for a pair. The kernel takes the last of one key."""
+    """What a group sets: "isolcpus"; "hugepagesz=1G hugepages" for a pair.
+
+    Of one key the kernel takes one: the last, or of hugepagesz= the first.
+    """
     return " ".join((*group[:-1], group[-1].partition("=")[0]))
 
 

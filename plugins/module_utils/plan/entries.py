@@ -125,6 +125,6 @@ def _rivals(lines: list[str], change: Change) -> tuple[str, ...]:
     found = dict.fromkeys(group for line in lines for group in rivals(line, change.wanted) if group not in change.stale)
     return tuple(
         f"{change.unit}: {' '.join(group)} is in {PATH} or a loader entry too and is not ours: "
-        "the kernel takes the last, so take it out there"
+        "only one of the two counts, so take it out there"
         for group in found
     )

@@ -172,6 +172,6 @@ def _rivals(boot: Boot, change: Change, own: str) -> tuple[str, ...]:
         place = f" (in {', '.join(where)})" if where else ""
         notes.append(
             f"{change.unit}: {word} is on the kernel command line too{place} and is not ours: "
-            "the kernel takes the last, so take it out there"
+            "only one of the two counts, so take it out there"
         )
     return tuple(notes)

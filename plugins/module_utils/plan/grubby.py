@@ -94,7 +94,7 @@ def _call(line: str, change: Change) -> tuple[str, ...]:
 def _rivals(lines: tuple[str, ...], change: Change) -> tuple[str, ...]:
     found = dict.fromkeys(group for line in lines for group in rivals(line, change.wanted) if group not in change.stale)
     return tuple(
-        f"{change.unit}: {' '.join(group)} is in a boot entry too and is not ours: the kernel takes the last, "
+        f"{change.unit}: {' '.join(group)} is in a boot entry too and is not ours: only one of the two counts, "
         "so take it out with grubby --remove-args"
         for group in found
     )

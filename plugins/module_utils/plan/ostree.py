@@ -31,7 +31,7 @@ def work(boot: Boot, change: Change) -> Work:
     leaving = flat(group for group in change.stale if group not in gone)
     foreign = tuple(group for group in change.wanted if not lacking(line, (group,)))
     notes = tuple(
-        f"{change.unit}: {' '.join(group)} is a kernel argument too and is not ours: the kernel takes the last, "
+        f"{change.unit}: {' '.join(group)} is a kernel argument too and is not ours: only one of the two counts, "
         f"so take it out with rpm-ostree kargs --delete={group[-1]}"
         for group in rivals(line, change.wanted)
         if group not in change.stale

@@ -40,4 +40,6 @@ def wire_settings(unit: Unit, params: Mapping[str, Any]) -> dict[str, Any]:
     """The module's options as settings in wire form; an option that was not given is not managed."""
     if [field.wire for field in unit.fields] == [""]:
         return dict(params.get(unit.fields[0].option) or {})
-    return {field.wire: params[field.option] for field in unit.fields if params.get(field.option) is not None}
+    given = {field.wire: params[field.option] for field in unit.fields if params.get(field.option) is not None}
+    scalars = {field.wire for field in unit.fields if {int, list} <= set(field.types)}
+    return {wire: value[0] if wire in scalars and len(value) == 1 else value for wire, value in given.items()}

@@ -59,8 +59,10 @@ def lab_machine() -> Iterator[Machine]:
     if borrowed:
         found = machine.running(borrowed)
         if found is None:
-            pytest.fail(f"BCD_LAB_MACHINE={borrowed}: no such lab machine runs; start it with "
-                        f"`python3 tests/lab/lab.py --name {borrowed} up`")
+            pytest.fail(
+                f"BCD_LAB_MACHINE={borrowed}: no such lab machine runs; start it with "
+                f"`python3 tests/lab/lab.py --name {borrowed} up`"
+            )
         yield found
         return
     reason = image.unavailable(recipe.VARIANTS[recipe.BASE])

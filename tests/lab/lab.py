@@ -41,8 +41,9 @@ def prerequisites() -> None:
         print("the lab has all it needs")
         return
     if os.geteuid() != 0 or shutil.which("apt-get") is None:
-        raise LabUnavailable(f"the lab needs {', '.join(packages)}: run this as root where there is apt-get, "
-                             "or install them by hand")
+        raise LabUnavailable(
+            f"the lab needs {', '.join(packages)}: run this as root where there is apt-get, or install them by hand"
+        )
     environment = dict(os.environ, DEBIAN_FRONTEND="noninteractive")
     for argv in (("apt-get", "update", "-q"), ("apt-get", "install", "-q", "-y", "--no-install-recommends", *packages)):
         done = subprocess.run(argv, env=environment, stdin=subprocess.DEVNULL, stdout=sys.stderr, check=False)
@@ -67,8 +68,10 @@ def up(name: str) -> None:
     found = machine.running(name)
     if found is None:
         found = machine.up(name, variant())
-    print(f"the lab machine {name} runs (pid {found.process.pid}, {found.accelerator}); "
-          f"inventory: {found.ansible_inventory}")
+    print(
+        f"the lab machine {name} runs (pid {found.process.pid}, {found.accelerator}); "
+        f"inventory: {found.ansible_inventory}"
+    )
 
 
 def status(name: str) -> None:
@@ -78,8 +81,10 @@ def status(name: str) -> None:
     if found is None:
         print(f"machine {name}: not running")
         return
-    print(f"machine {name}: pid {found.process.pid}, {found.accelerator}, ssh on 127.0.0.1:{found.port}, "
-          f"{'answers' if guest.answers(found.port) else 'does not answer'}, snapshots: {', '.join(found.snapshots())}")
+    print(
+        f"machine {name}: pid {found.process.pid}, {found.accelerator}, ssh on 127.0.0.1:{found.port}, "
+        f"{'answers' if guest.answers(found.port) else 'does not answer'}, snapshots: {', '.join(found.snapshots())}"
+    )
 
 
 def ssh(found: machine.Machine, words: list[str]) -> int:
@@ -141,8 +146,10 @@ def stop(number: int, _frame: FrameType | None) -> None:
 def main(argv: list[str]) -> int:
     width = max(map(len, COMMANDS))
     parser = argparse.ArgumentParser(
-        description="A real Debian in QEMU, for tests.", formatter_class=argparse.RawDescriptionHelpFormatter,
-        epilog="\n".join(f"  {name:{width}}  {text}" for name, text in COMMANDS.items()))
+        description="A real Debian in QEMU, for tests.",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        epilog="\n".join(f"  {name:{width}}  {text}" for name, text in COMMANDS.items()),
+    )
     parser.add_argument("--name", default="default", help="which machine (each has a room of its own)")
     parser.add_argument("command", choices=COMMANDS)
     parser.add_argument("words", nargs=argparse.REMAINDER)

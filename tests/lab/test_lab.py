@@ -71,8 +71,10 @@ def test_revert_brings_disk_memory_and_clock_back(lab: Machine) -> None:
 def test_a_boot_argument_and_reserved_pages_arrive_with_a_reboot(lab: Machine) -> None:
     asked = ["isolcpus=managed_irq,domain,2-3", "hugepagesz=1G", "hugepages=2"]
     before = lab.boot_id()
-    lab.ssh("mkdir -p /etc/default/grub.d && cat >/etc/default/grub.d/90-lab-test.cfg && update-grub",
-            stdin=f'GRUB_CMDLINE_LINUX="$GRUB_CMDLINE_LINUX {" ".join(asked)}"\n')
+    lab.ssh(
+        "mkdir -p /etc/default/grub.d && cat >/etc/default/grub.d/90-lab-test.cfg && update-grub",
+        stdin=f'GRUB_CMDLINE_LINUX="$GRUB_CMDLINE_LINUX {" ".join(asked)}"\n',
+    )
     assert lab.reboot() != before
     words = lab.read("/proc/cmdline").split()
     assert words[-3:] == asked
@@ -92,10 +94,12 @@ def test_a_failed_command_says_what_and_why(lab_machine: Machine) -> None:
 
 def start_tied(name: str) -> subprocess.Popen[str]:
     """A process that brings a machine of its own up, says so, and waits."""
-    code = (f"import sys, time; sys.path.insert(0, {str(CLI.parent)!r})\n"
-            "from labvm import machine\n"
-            f"found = machine.up({name!r}, tied=True)\n"
-            "print(found.process.pid, found.port, flush=True)\ntime.sleep(600)\n")
+    code = (
+        f"import sys, time; sys.path.insert(0, {str(CLI.parent)!r})\n"
+        "from labvm import machine\n"
+        f"found = machine.up({name!r}, tied=True)\n"
+        "print(found.process.pid, found.port, flush=True)\ntime.sleep(600)\n"
+    )
     return subprocess.Popen((sys.executable, "-c", code), stdout=subprocess.PIPE, text=True)
 
 

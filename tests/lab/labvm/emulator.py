@@ -24,8 +24,12 @@ MEMORY_PER_NODE_MIB = 5 * 1024
 
 KVM = ("-accel", "kvm", "-cpu", "host")
 # What is off would only slow the emulation down: measured, a boot takes a seventh less and a Python start a quarter.
-TCG = ("-accel", "tcg,thread=multi",
-       "-cpu", "max,la57=off,avx=off,avx2=off,xsave=off,smap=off,smep=off,pku=off,umip=off")
+TCG = (
+    "-accel",
+    "tcg,thread=multi",
+    "-cpu",
+    "max,la57=off,avx=off,avx2=off,xsave=off,smap=off,smep=off,pku=off,umip=off",
+)
 
 PROBE_LIMIT = 15.0
 # Printed once the kernel has its processors, memory and initcalls; without a root it then panics and reboots.
@@ -36,23 +40,44 @@ PROBE_FAILURES = (b"KVM internal error", b"Assertion", b"error:")
 def shape() -> tuple[str, ...]:
     """The arguments that make the machine what its guest sees, less accelerator, disk and network."""
     count = NODES * CPUS_PER_NODE
-    argv = ["-nodefaults", "-no-user-config", "-display", "none", "-vga", "none",
-            "-M", "q35,kernel-irqchip=split,sata=off,smbus=off,usb=off,vmport=off",
-            "-smp", f"{count},sockets={NODES},cores={CPUS_PER_NODE}", "-m", str(NODES * MEMORY_PER_NODE_MIB)]
+    argv = [
+        "-nodefaults",
+        "-no-user-config",
+        "-display",
+        "none",
+        "-vga",
+        "none",
+        "-M",
+        "q35,kernel-irqchip=split,sata=off,smbus=off,usb=off,vmport=off",
+        "-smp",
+        f"{count},sockets={NODES},cores={CPUS_PER_NODE}",
+        "-m",
+        str(NODES * MEMORY_PER_NODE_MIB),
+    ]
     for node in range(NODES):
         first = node * CPUS_PER_NODE
-        argv += ["-object", f"memory-backend-ram,id=m{node},size={MEMORY_PER_NODE_MIB}M",
-                 "-numa", f"node,nodeid={node},cpus={first}-{first + CPUS_PER_NODE - 1},memdev=m{node}"]
+        argv += [
+            "-object",
+            f"memory-backend-ram,id=m{node},size={MEMORY_PER_NODE_MIB}M",
+            "-numa",
+            f"node,nodeid={node},cpus={first}-{first + CPUS_PER_NODE - 1},memdev=m{node}",
+        ]
     return (*argv, "-device", "intel-iommu", "-device", "virtio-rng-pci")
 
 
 def devices(disk: Path, port: int, console: Path, control: Path) -> tuple[str, ...]:
     """Disk, network (guest's ssh on a loopback port, no way out), console and control socket."""
     return (
-        "-drive", f"file={disk},if=virtio,format=qcow2,cache=unsafe,discard=unmap",
-        "-nic", f"user,model=virtio-net-pci,restrict=on,hostfwd=tcp:127.0.0.1:{port}-:22",
-        "-chardev", f"file,id=console,path={console},append=on", "-serial", "chardev:console",
-        "-qmp", f"unix:{control},server=on,wait=off",
+        "-drive",
+        f"file={disk},if=virtio,format=qcow2,cache=unsafe,discard=unmap",
+        "-nic",
+        f"user,model=virtio-net-pci,restrict=on,hostfwd=tcp:127.0.0.1:{port}-:22",
+        "-chardev",
+        f"file,id=console,path={console},append=on",
+        "-serial",
+        "chardev:console",
+        "-qmp",
+        f"unix:{control},server=on,wait=off",
     )
 
 
@@ -97,9 +122,27 @@ def kvm_boots(kernel: Path, limit: float = PROBE_LIMIT) -> bool:
     """Boots the kernel under KVM without a disk and waits for its own words, at most `limit` seconds."""
     with tempfile.TemporaryDirectory(prefix="bcd-lab-kvm-") as name:
         output = Path(name) / "output"
-        argv = (QEMU, "-nodefaults", "-no-user-config", "-display", "none", *KVM, "-M", "q35,kernel-irqchip=split",
-                "-smp", "2", "-m", "512", "-no-reboot", "-serial", f"file:{name}/console", "-kernel", str(kernel),
-                "-append", "console=ttyS0 panic=-1")
+        argv = (
+            QEMU,
+            "-nodefaults",
+            "-no-user-config",
+            "-display",
+            "none",
+            *KVM,
+            "-M",
+            "q35,kernel-irqchip=split",
+            "-smp",
+            "2",
+            "-m",
+            "512",
+            "-no-reboot",
+            "-serial",
+            f"file:{name}/console",
+            "-kernel",
+            str(kernel),
+            "-append",
+            "console=ttyS0 panic=-1",
+        )
         with output.open("wb") as stream:
             child = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=stream, stderr=stream)
         try:

@@ -53,8 +53,10 @@ def write_loader(disk: Path, boot: bytes, core: bytes, partition_start: int, par
     the partition; its first sector expects the rest at sector 2, where it then lies.
     """
     if SECTOR + len(core) > partition_start:
-        raise LabError(f"GRUB's core of {len(core)} bytes does not fit before the partition at {partition_start}: "
-                       "move the partition in labvm/recipe.py")
+        raise LabError(
+            f"GRUB's core of {len(core)} bytes does not fit before the partition at {partition_start}: "
+            "move the partition in labvm/recipe.py"
+        )
     chs = b"\xfe\xff\xff"  # "use the sector numbers"
     entry = struct.pack("<B3sB3sII", 0x80, chs, 0x83, chs, partition_start // SECTOR, partition_bytes // SECTOR)
     with disk.open("r+b") as stream:

@@ -32,10 +32,21 @@ def write_config(room: Path, image_dir: Path, port: int) -> Path:
     """ssh's configuration for the hosts `lab` (the ordinary user) and `lab-root`. Returns its path."""
     (room / "cp").mkdir(exist_ok=True)
     lines = [
-        "Host lab lab-root", "  HostName 127.0.0.1", f"  Port {port}", f"  HostKeyAlias {image.HOST_KEY_ALIAS}",
-        f"  UserKnownHostsFile {image_dir / 'known_hosts'}", "  StrictHostKeyChecking yes", "  IdentitiesOnly yes",
-        "  PasswordAuthentication no", "  BatchMode yes", "  ConnectTimeout 30", "  ServerAliveInterval 15",
-        "  ServerAliveCountMax 8", "  LogLevel ERROR", "  ControlMaster auto", "  ControlPersist 120",
+        "Host lab lab-root",
+        "  HostName 127.0.0.1",
+        f"  Port {port}",
+        f"  HostKeyAlias {image.HOST_KEY_ALIAS}",
+        f"  UserKnownHostsFile {image_dir / 'known_hosts'}",
+        "  StrictHostKeyChecking yes",
+        "  IdentitiesOnly yes",
+        "  PasswordAuthentication no",
+        "  BatchMode yes",
+        "  ConnectTimeout 30",
+        "  ServerAliveInterval 15",
+        "  ServerAliveCountMax 8",
+        "  LogLevel ERROR",
+        "  ControlMaster auto",
+        "  ControlPersist 120",
         f"  ControlPath {room / 'cp'}/%r",
     ]
     for user, alias in ALIASES.items():
@@ -64,11 +75,18 @@ def run(config: Path, command: str, user: str, timeout: float, stdin: str = "") 
     # Files, not pipes: the connection that ssh keeps open in the background would hold the pipes open.
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         try:
-            rc = subprocess.run(("ssh", "-F", str(config), ALIASES[user], command), input=stdin.encode(),
-                                stdout=out, stderr=err, timeout=timeout, check=False).returncode
+            rc = subprocess.run(
+                ("ssh", "-F", str(config), ALIASES[user], command),
+                input=stdin.encode(),
+                stdout=out,
+                stderr=err,
+                timeout=timeout,
+                check=False,
+            ).returncode
         except subprocess.TimeoutExpired:
-            raise LabError(f"`{command}` did not end within {timeout:g} s in the lab's machine: "
-                           "see its console") from None
+            raise LabError(
+                f"`{command}` did not end within {timeout:g} s in the lab's machine: see its console"
+            ) from None
         out.seek(0)
         err.seek(0)
         return Done(rc, out.read().decode(errors="replace"), err.read().decode(errors="replace"))
@@ -77,8 +95,13 @@ def run(config: Path, command: str, user: str, timeout: float, stdin: str = "") 
 def hang_up(config: Path) -> None:
     """Ends the background connections, Ansible's too: after a reboot or a revert they lead nowhere."""
     for control in (config.parent / "cp").iterdir():
-        subprocess.run(("ssh", "-F", str(config), "-o", f"ControlPath={control}", "-O", "exit", "lab"),
-                       stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
+        subprocess.run(
+            ("ssh", "-F", str(config), "-o", f"ControlPath={control}", "-O", "exit", "lab"),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            check=False,
+        )
         control.unlink(missing_ok=True)
 
 

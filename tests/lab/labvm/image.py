@@ -25,17 +25,26 @@ HOST_KEY_ALIAS = "bcd-lab"
 USERS = ("root", recipe.USER)
 
 # program -> Debian package
-BUILD_PROGRAMS = {"mmdebstrap": "mmdebstrap", "mke2fs": "e2fsprogs", "chroot": "coreutils",
-                  "ssh-keygen": "openssh-client"}
-RUN_PROGRAMS = {"qemu-system-x86_64": "qemu-system-x86", "qemu-img": "qemu-utils", "ssh": "openssh-client",
-                "setpriv": "util-linux"}
+BUILD_PROGRAMS = {
+    "mmdebstrap": "mmdebstrap",
+    "mke2fs": "e2fsprogs",
+    "chroot": "coreutils",
+    "ssh-keygen": "openssh-client",
+}
+RUN_PROGRAMS = {
+    "qemu-system-x86_64": "qemu-system-x86",
+    "qemu-img": "qemu-utils",
+    "ssh": "openssh-client",
+    "setpriv": "util-linux",
+}
 SYSTEM_PATH = os.pathsep.join((os.environ.get("PATH", ""), "/usr/local/sbin", "/usr/sbin", "/sbin"))
 
 
 def missing(programs: dict[str, str]) -> tuple[str, ...]:
     """The Debian packages of those programs that this machine does not have."""
-    return tuple(sorted({package for program, package in programs.items()
-                         if shutil.which(program, path=SYSTEM_PATH) is None}))
+    return tuple(
+        sorted({package for program, package in programs.items() if shutil.which(program, path=SYSTEM_PATH) is None})
+    )
 
 
 def directory(variant: recipe.Variant) -> Path:
@@ -54,11 +63,15 @@ def unavailable(variant: recipe.Variant) -> str:
         programs.update(BUILD_PROGRAMS)
     absent = missing(programs)
     if absent:
-        return (f"the lab needs the packages {', '.join(absent)}: run `python3 tests/lab/lab.py prerequisites` "
-                "as root, or install them by hand")
+        return (
+            f"the lab needs the packages {', '.join(absent)}: run `python3 tests/lab/lab.py prerequisites` "
+            "as root, or install them by hand"
+        )
     if not built(variant) and os.geteuid() != 0:
-        return (f"the lab's image is not in {directory(variant)} and only root can build it: "
-                "run `python3 tests/lab/lab.py build` as root")
+        return (
+            f"the lab's image is not in {directory(variant)} and only root can build it: "
+            "run `python3 tests/lab/lab.py build` as root"
+        )
     return ""
 
 
@@ -99,8 +112,25 @@ def _build_in(variant: recipe.Variant, work: Path) -> None:
     size = recipe.DISK_BYTES - recipe.PARTITION_START
     with disk.open("wb") as stream:
         stream.truncate(recipe.DISK_BYTES)
-    _run("mke2fs", "-q", "-F", "-t", "ext4", "-U", root_uuid, "-L", "root", "-m", "0",
-         "-E", f"offset={recipe.PARTITION_START},lazy_itable_init=0", "-d", str(root), str(disk), f"{size // 1024}k")
+    _run(
+        "mke2fs",
+        "-q",
+        "-F",
+        "-t",
+        "ext4",
+        "-U",
+        root_uuid,
+        "-L",
+        "root",
+        "-m",
+        "0",
+        "-E",
+        f"offset={recipe.PARTITION_START},lazy_itable_init=0",
+        "-d",
+        str(root),
+        str(disk),
+        f"{size // 1024}k",
+    )
     grub.write_loader(disk, boot, core, recipe.PARTITION_START, size)
     shutil.rmtree(root)
 
@@ -113,8 +143,16 @@ def _bootstrap(variant: recipe.Variant, root: Path) -> None:
         'echo MODULES=list >"$1/etc/initramfs-tools/conf.d/lab" && '
         f'printf "{modules}\\n" >"$1/usr/share/initramfs-tools/modules.d/lab"'
     )
-    argv = ["mmdebstrap", "--mode=root", "--variant=apt", "--format=directory", "--quiet",
-            '--aptopt=Acquire::Languages "none"', "--dpkgopt=force-unsafe-io", f"--essential-hook={hook}"]
+    argv = [
+        "mmdebstrap",
+        "--mode=root",
+        "--variant=apt",
+        "--format=directory",
+        "--quiet",
+        '--aptopt=Acquire::Languages "none"',
+        "--dpkgopt=force-unsafe-io",
+        f"--essential-hook={hook}",
+    ]
     argv += [f"--dpkgopt=path-exclude={pattern}" for pattern in recipe.EXCLUDED]
     argv += [f"--include={','.join(variant.packages)}", recipe.SUITE, str(root)]
     mirror = os.environ.get("BCD_LAB_MIRROR")
@@ -124,8 +162,10 @@ def _bootstrap(variant: recipe.Variant, root: Path) -> None:
 def _kernel(root: Path) -> str:
     kernels = sorted(path.name.partition("-")[2] for path in (root / "boot").glob("vmlinuz-*"))
     if len(kernels) != 1:
-        raise LabError(f"the lab's tree should hold one kernel and holds {len(kernels)} ({', '.join(kernels)}): "
-                       "check the package list in labvm/recipe.py")
+        raise LabError(
+            f"the lab's tree should hold one kernel and holds {len(kernels)} ({', '.join(kernels)}): "
+            "check the package list in labvm/recipe.py"
+        )
     return kernels[0]
 
 
@@ -165,5 +205,6 @@ def _run(*argv: str) -> None:
     environment = dict(os.environ, PATH=SYSTEM_PATH, LC_ALL="C", DEBIAN_FRONTEND="noninteractive")
     done = subprocess.run(argv, stdin=subprocess.DEVNULL, stdout=sys.stderr, env=environment, check=False)
     if done.returncode != 0:
-        raise LabError(f"`{' '.join(argv[:3])} ...` exited {done.returncode} while the lab's image was built: "
-                       "see its output above")
+        raise LabError(
+            f"`{' '.join(argv[:3])} ...` exited {done.returncode} while the lab's image was built: see its output above"
+        )

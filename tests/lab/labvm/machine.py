@@ -69,8 +69,14 @@ class Machine:
             raise LabError(f"`{command}` exited {done.rc} in the lab's machine: {(done.err or done.out).strip()}")
         return done
 
-    def run(self, argv: tuple[str, ...] | list[str], user: str = "root", timeout: float = 120, check: bool = True,
-            stdin: str = "") -> Done:
+    def run(
+        self,
+        argv: tuple[str, ...] | list[str],
+        user: str = "root",
+        timeout: float = 120,
+        check: bool = True,
+        stdin: str = "",
+    ) -> Done:
         """Like ssh(), for an argv: each word arrives as it is."""
         return self.ssh(guest.quote(tuple(argv)), user, timeout, check, stdin)
 
@@ -108,8 +114,9 @@ class Machine:
             if not self.alive:
                 raise LabError(f"QEMU ended: {self.log()}\n{self.console_tail()}")
             if not guest.sleep_until(end):
-                raise LabError(f"no ssh from the lab's machine within {limit:.0f} s; its console ends:\n"
-                               f"{self.console_tail()}")
+                raise LabError(
+                    f"no ssh from the lab's machine within {limit:.0f} s; its console ends:\n{self.console_tail()}"
+                )
 
     def snapshot(self, name: str) -> None:
         """Keeps disk and memory under a name, as they are now; an older one of that name is replaced."""
@@ -258,8 +265,10 @@ def _save_memory(machine: Machine, state: Path, limit: float = 120) -> None:
         end = time.monotonic() + limit
         while (status := connection.command("query-migrate").get("status")) != "completed":
             if status in ("failed", "cancelled") or not guest.sleep_until(end, 0.1):
-                raise LabError(f"the memory of the lab's machine was not saved within {limit:g} s "
-                               f"(QEMU says {status}): {machine.log()}")
+                raise LabError(
+                    f"the memory of the lab's machine was not saved within {limit:g} s "
+                    f"(QEMU says {status}): {machine.log()}"
+                )
 
 
 def _new_disk(room: Path, base: Path, backing: str = "qcow2") -> Path:
@@ -267,8 +276,11 @@ def _new_disk(room: Path, base: Path, backing: str = "qcow2") -> Path:
     shutil.rmtree(room, ignore_errors=True)
     room.mkdir(parents=True, mode=0o700)
     disk = room / "disk.qcow2"
-    subprocess.run(("qemu-img", "create", "-q", "-f", "qcow2", "-b", str(base), "-F", backing, str(disk)), check=True,
-                   stdin=subprocess.DEVNULL)
+    subprocess.run(
+        ("qemu-img", "create", "-q", "-f", "qcow2", "-b", str(base), "-F", backing, str(disk)),
+        check=True,
+        stdin=subprocess.DEVNULL,
+    )
     return disk
 
 
@@ -280,14 +292,22 @@ def _start(room: Path, disk: Path, blueprint: Blueprint, tied: bool, state: Path
     incoming = ("-incoming", f"exec:cat {state}") if state else ()
     for attempt in range(1, PORT_ATTEMPTS + 1):
         port = guest.free_port()
-        argv = (emulator.QEMU, *blueprint.accelerator, *emulator.shape(),
-                *emulator.devices(disk, port, room / "console.log", room / "qmp"), *incoming)
+        argv = (
+            emulator.QEMU,
+            *blueprint.accelerator,
+            *emulator.shape(),
+            *emulator.devices(disk, port, room / "console.log", room / "qmp"),
+            *incoming,
+        )
         log = room / "qemu.log"
         log.unlink(missing_ok=True)
         started = process.spawn(argv, log, tied)
         try:
-            facts = {"port": str(port), "accelerator": blueprint.accelerator[1].partition(",")[0],
-                     "image": str(blueprint.image)}
+            facts = {
+                "port": str(port),
+                "accelerator": blueprint.accelerator[1].partition(",")[0],
+                "image": str(blueprint.image),
+            }
             process.remember(room, started, facts)
             guest.write_inventory(room, guest.write_config(room, blueprint.image, port))
             _wait_until_running(room, started)

@@ -42,8 +42,9 @@ def spawn(argv: tuple[str, ...], log: Path, tied: bool) -> Process:
     """Starts a QEMU in a session of its own. tied: it dies with the process that called us, however that ends."""
     prefix = ("setpriv", "--pdeathsig", "KILL", "--") if tied else ()
     with log.open("ab") as stream:
-        child = subprocess.Popen((*prefix, *argv), stdin=subprocess.DEVNULL, stdout=stream, stderr=stream,
-                                 start_new_session=True)
+        child = subprocess.Popen(
+            (*prefix, *argv), stdin=subprocess.DEVNULL, stdout=stream, stderr=stream, start_new_session=True
+        )
     process = find(child.pid)
     if process is None:
         child.wait()

@@ -65,12 +65,13 @@ for folder in ("/sys/devices/system/node",):
             value(os.path.join(pools, pool, "nr_hugepages"))
 for path in ("/proc/cmdline", "/proc/mounts", "/proc/swaps"):
     value(path)
-values["modules"] = sorted(line.split()[0] for line in open("/proc/modules"))
+values.update({f"/sys/module/{line.split()[0]}/": "loaded" for line in open("/proc/modules")})
 values["iommu"] = sorted(os.listdir("/sys/class/iommu"))
 print(json.dumps({"files": files, "times": times, "values": values}))
 """
 
 STATE = "/var/lib/bcd-hostconfig"
+DEVICE_MAPPER = "/sys/module/dm_mod/"  # update-grub asks for its devices
 M2, G1 = "hugepages-2048kB", "hugepages-1048576kB"
 
 
@@ -82,9 +83,9 @@ class Fingerprint(NamedTuple):
     values: dict[str, Any]
 
     def changed_since(self, earlier: Fingerprint) -> list[str]:
-        """The files and kernel values that came, went or differ, but for our own records."""
+        """The files and kernel values that came, went or differ, but for our own records and what GRUB's tools load."""
         moved = _moved(earlier.files, self.files) | _moved(earlier.values, self.values)
-        return sorted(path for path in moved if not path.startswith(STATE))
+        return sorted(path for path in moved if not path.startswith((STATE, DEVICE_MAPPER)))
 
     def touched_since(self, earlier: Fingerprint) -> list[str]:
         """The same, with what was written and came out as it was, and with our own records."""

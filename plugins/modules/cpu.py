@@ -26,6 +26,7 @@ options:
     description:
       - The frequency governor, such as V(performance).
       - One that the driver of a CPU does not offer is refused.
+      - It is set now, and at each boot by C(/etc/tmpfiles.d/bcd-cpu.conf) where systemd runs.
       - Not managed when it is not given. Services that set governors too are named in RV(notes).
     type: str
   isolate:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import glob
 import os
 import re
 import shutil
@@ -53,6 +54,7 @@ def start(root: str, cmdline: str) -> None:
     default_sysctls(root, machine)
     modules.forget_all(root)
     _cpus(root, machine, cmdline)
+    _governors(root, machine)
     _iommu(root, machine, cmdline)
     _pages(root, machine, cmdline)
     put(root, "/proc/swaps", "Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority\n" + _swaps(root), 0o444)
@@ -62,6 +64,7 @@ def start(root: str, cmdline: str) -> None:
         _modules_load(root)
         modules.autoload(root, machine, modules.rules(root))
         apply_sysctls(root)
+        _tmpfiles(root)
         systemd.boot(root)
 
 
@@ -79,6 +82,23 @@ def mounts(machine: Machine) -> str:
     if machine.efi and not machine.proxmox:
         lines.append(f"/dev/vda15 {machine.esp} vfat rw,relatime 0 0")
     return "".join(line + "\n" for line in lines)
+
+
+def _governors(root: str, machine: Machine) -> None:
+    """Every boot begins with the kernel's own governor."""
+    for cpu in machine.cpus if machine.cpufreq else ():
+        put(root, f"/sys/devices/system/cpu/cpu{cpu}/cpufreq/scaling_governor", "powersave\n")
+
+
+def _tmpfiles(root: str) -> None:
+    """systemd-tmpfiles --create --boot, as far as `w` lines go: written to each file that the pattern finds."""
+    folder = "/etc/tmpfiles.d"
+    for name in sorted(names(root, folder)):
+        for line in (read(root, f"{folder}/{name}") or "").splitlines():
+            fields = line.split(None, 6)
+            if fields[:1] == ["w"] and len(fields) == 7:
+                for path in sorted(glob.glob(at(root, fields[1]))):
+                    kernel.write(root, path[len(root.rstrip("/")) :], fields[6])
 
 
 def _empty_run(root: str, machine: Machine) -> None:

@@ -10,8 +10,11 @@ from typing import Union
 
 from ..core.errors import Refused
 from ..core.host import Host
+from ..core.step import File
 
 CONFIG = "/etc/bcd/config.toml"
+DIRECTORIES = ("/", "/etc", "/etc/bcd")
+MEND = "make it root's, writable by no one else"
 OUTSIDE = "host.unit: this host's configuration is managed outside bcd ([host] units = false in root's config.toml)"
 
 # Either, when set, demands that what is applied is signed.
@@ -62,12 +65,23 @@ def _scalar(text: str) -> Scalar:
 
 def config(host: Host) -> dict[str, dict[str, Scalar]]:
     """The configuration, empty when there is none; raises Refused when another account could have written it."""
+    for directory in DIRECTORIES:  # who can write one of them can put another file, or none, in its place
+        above = host.file(directory)
+        if above is not None and not _only_roots(above):
+            raise Refused(
+                f"{directory} is not a directory only root can write, and {CONFIG} decides what root does: {MEND}"
+            )
     seen = host.file(CONFIG)
     if seen is None:
         return {"": {}}
-    if not seen.regular or seen.uid != 0 or seen.mode & 0o022:
+    if not seen.regular or not _only_roots(seen):
         raise Refused(f"{CONFIG} must be a regular file root owns that no one else can write")
     return parse_config(seen.text)
+
+
+def _only_roots(seen: File) -> bool:
+    """Whether root owns it and no one else can write it; a symbolic link's mode says that anyone can."""
+    return seen.uid == 0 and not seen.mode & 0o022
 
 
 def refuse_if_outside(host: Host) -> None:

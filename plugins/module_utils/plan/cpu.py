@@ -10,9 +10,10 @@ from typing import Any, NamedTuple
 
 from ..core.errors import Refused
 from ..core.plan import Field, Past, Plan, Todo
-from ..core.step import Effect, set_value
+from ..core.step import Effect, File, set_value
 from . import cpulist
 from .bootargs import LANE, Arguments, keep_arguments
+from .files import HEADER, drop, keep
 from .loader import Boot
 from .settings import strict
 
@@ -20,6 +21,8 @@ UNIT = "cpu"
 FIELDS = (Field("governor", "governor", (str,)), Field("isolate", "isolate", (str,)))
 CPUS = "/sys/devices/system/cpu"
 GOVERNOR = re.compile(r"[a-z][a-z0-9_-]{0,14}")
+# systemd-tmpfiles writes it at each boot, before a pass comes.
+AT_BOOT = "/etc/tmpfiles.d/bcd-cpu.conf"
 # Services that set governors by themselves.
 RIVALS = ("tuned", "power-profiles-daemon")
 
@@ -42,7 +45,8 @@ class Policy(NamedTuple):
 class Now(NamedTuple):
     """What the host shows; `running` is its command line.
 
-    `nohz_full` is None where this kernel has none, `boot` where no boot argument is concerned.
+    `nohz_full` is None where this kernel has none, `boot` where no boot argument is concerned. `at_boot` is our file
+    for the next boot, which `systemd` reads where it runs.
     """
 
     policies: tuple[Policy, ...] = ()
@@ -53,6 +57,8 @@ class Now(NamedTuple):
     rivals: tuple[str, ...] = ()
     running: str = ""
     boot: Boot | None = None
+    at_boot: File | None = None
+    systemd: bool = False
 
 
 def check(given: dict[str, Any]) -> Settings:
@@ -84,6 +90,8 @@ def plan(settings: Settings, now: Now, past: Past) -> Plan:
     cpus = _isolated(settings, now)
     if settings.governor:
         _plan_governor(todo, settings.governor, now)
+    else:
+        drop(todo, AT_BOOT, now.at_boot, lane=AT_BOOT)
     if now.boot is not None:
         found = keep_arguments(todo, UNIT, arguments(cpus), now.boot, past)
         if cpus and found.loader and LANE not in past.failed:
@@ -94,12 +102,13 @@ def plan(settings: Settings, now: Now, past: Past) -> Plan:
 
 
 def absent(now: Now, past: Past) -> Plan:
-    """Take out our boot arguments; the governor stays."""
+    """Take out our boot arguments and what sets the governor at boot; the running governor stays."""
     todo = Todo()
     if now.boot is not None:
         keep_arguments(todo, UNIT, (), now.boot, past)
     _note_left(todo, now)
-    todo.note(f"{UNIT}: the governor stays as it is")
+    drop(todo, AT_BOOT, now.at_boot, lane=AT_BOOT)
+    todo.note(f"{UNIT}: the governor stays as it is until the next boot")
     return todo.plan()
 
 
@@ -125,7 +134,13 @@ def _isolated(settings: Settings, now: Now) -> str:
     return cpulist.render(cpus)
 
 
+def render_at_boot(governor: str) -> str:
+    """tmpfiles.d: write the governor to every CPU that has one."""
+    return HEADER + f"w {CPUS}/cpu*/cpufreq/scaling_governor - - - - {governor}\n"
+
+
 def _plan_governor(todo: Todo, governor: str, now: Now) -> None:
+    """Each policy in a lane of its own; what all of them took is written for the next boot."""
     differing = [policy for policy in now.policies if policy.governor != governor]
     lacking = [policy for policy in differing if policy.offered is not None and governor not in policy.offered]
     if lacking:
@@ -144,6 +159,10 @@ def _plan_governor(todo: Todo, governor: str, now: Now) -> None:
             lane=f"cpu{lead}",
         )
         todo.add(step._replace(effects=others))
+    if now.policies and now.systemd and not differing:
+        keep(todo, AT_BOOT, render_at_boot(governor), now.at_boot, lane=AT_BOOT)
+    elif not now.policies:
+        drop(todo, AT_BOOT, now.at_boot, lane=AT_BOOT)
     for service in now.rivals:
         todo.note(
             f"{UNIT}: {service} is active and sets governors too: make it agree with {governor}, "

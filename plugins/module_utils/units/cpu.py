@@ -27,6 +27,8 @@ def look(host: Host, settings: planner.Settings | None) -> planner.Now:
         rivals=rivals(host) if governor else (),
         running=running_line(host),
         boot=boot(host, planner.UNIT) if concerned else None,
+        at_boot=host.file(planner.AT_BOOT),
+        systemd=host.exists("/run/systemd/system"),
     )
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.errors import StepFailed, Unreadable
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.host import Host
-from ansible_collections.bettercompute.bcd.plugins.module_utils.core.plan import Ask
+from ansible_collections.bettercompute.bcd.plugins.module_utils.core.plan import Answer, Ask
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.step import run, set_value
 
 
@@ -76,6 +76,19 @@ def _says(path: Path, word: bytes) -> bool:
         return word in path.read_bytes()
     except OSError:
         return False
+
+
+def test_a_program_of_a_step_is_bounded_to_20_minutes(monkeypatch: pytest.MonkeyPatch) -> None:
+    given = []
+
+    def spawn(_host: Host, argv: tuple[str, ...], timeout: float, _stdin: str) -> Answer:
+        given.append((argv, timeout))
+        return Answer(0, "")
+
+    monkeypatch.setattr(Host, "_spawn", spawn)
+    Host().apply(run(("apt-get", "update"), "update"))
+    Host().apply(run(("quick",), "be quick", timeout=5))
+    assert given == [(("apt-get", "update"), 20 * 60), (("quick",), 5)]
 
 
 def test_a_failed_step_names_its_command_and_what_it_said() -> None:

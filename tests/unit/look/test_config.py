@@ -70,6 +70,19 @@ def test_a_host_that_is_managed_outside_is_left_alone() -> None:
         refuse_if_outside(FakeHost({CONFIG: "[host]\nunits = 0\n"}))
 
 
+@pytest.mark.parametrize("directory", ["/", "/etc", "/etc/bcd"])
+@pytest.mark.parametrize("seen", [File("", 0o777, regular=False), File("", 0o755, uid=1000, regular=False)])
+@pytest.mark.parametrize("there", [True, False])
+def test_a_directory_in_which_others_could_have_swapped_it_is_refused(directory: str, seen: File, there: bool) -> None:
+    host = FakeHost({CONFIG: "[host]\nunits = false\n"} if there else {})
+    host.files[directory] = seen
+    with pytest.raises(Refused, match=f"^{directory} is not a directory only root can write"):
+        refuse_if_outside(host)
+    host.files[directory] = File("", 0o755, regular=False)
+    if not there:
+        refuse_if_outside(host)
+
+
 @pytest.mark.parametrize(
     "seen", [File("", mode=0o664), File("", mode=0o646), File("", uid=1000), File("", regular=False)]
 )

@@ -97,6 +97,16 @@ def test_check_mode_says_the_steps_that_are_then_taken(loader: str) -> None:
 
 
 @pytest.mark.parametrize("loader", LOADERS)
+def test_check_mode_foresees_iommu_too(loader: str) -> None:
+    host = machine(loader)
+    for settings in ({}, {"passthrough": False}, None):
+        foreseen = go(host, settings, IOMMU, check=True)
+        taken = go(host, settings, IOMMU)
+        assert lines(foreseen) == lines(taken) != []
+        assert foreseen.pending == taken.pending
+
+
+@pytest.mark.parametrize("loader", LOADERS)
 def test_removal_leaves_every_file_as_it_was(loader: str) -> None:
     host = machine(loader)
     before = tree(host)

@@ -15,7 +15,7 @@ from ansible_collections.bettercompute.bcd.plugins.module_utils.core.plan import
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.predict import PredictedHost
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.records import Records
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.runner import Goal, converge
-from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.cpu import arguments, check
+from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.cpu import AT_BOOT, arguments, check
 from ansible_collections.bettercompute.bcd.plugins.module_utils.units.cpu import UNIT
 from tests.unit.boot_machines import machine, reboot, show_cpus
 from tests.unit.fake_host import FakeHost
@@ -188,13 +188,39 @@ def test_systemd_is_not_asked_about_services_that_are_not_there() -> None:
     assert host.asked == []
 
 
+def test_the_governor_is_there_at_the_next_boot_before_a_pass_comes() -> None:
+    host = scaling(2)
+    host.put("/run/systemd/system/x", "")
+    planned = go(host, {"governor": "performance"}, check_mode=True)
+    taken = go(host, {"governor": "performance"})
+    assert [line.action for line in planned.steps] == [line.action for line in taken.steps]
+    assert (host.text(AT_BOOT) or "").splitlines()[1:] == [
+        "w /sys/devices/system/cpu/cpu*/cpufreq/scaling_governor - - - - performance"
+    ]
+    go(host, {"governor": "powersave"})
+    assert (host.text(AT_BOOT) or "").endswith(" powersave\n")
+    assert go(host, {"governor": "powersave"}).changed is False
+    go(host, {})
+    assert host.text(AT_BOOT) is None
+
+
+def test_what_no_driver_took_is_not_set_at_boot() -> None:
+    host = scaling(1)
+    host.put("/run/systemd/system/x", "")
+    host.kernel[f"{SYS}/cpu0/cpufreq/scaling_governor"] = lambda _host, _path, _value: "powersave\n"
+    go(host, {"governor": "performance"})
+    assert host.text(AT_BOOT) is None
+
+
 def test_removal_leaves_the_governor_and_says_so() -> None:
     host = scaling(1)
+    host.put("/run/systemd/system/x", "")
     go(host, {"governor": "performance"})
     outcome = go(host, None)
     assert governors(host) == ["performance"]
-    assert "cpu: the governor stays as it is" in outcome.notes
-    assert not outcome.changed
+    assert "cpu: the governor stays as it is until the next boot" in outcome.notes
+    assert host.text(AT_BOOT) is None
+    assert not go(host, None).changed
 
 
 # -- isolation

@@ -11,7 +11,6 @@ import pytest
 
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.errors import Refused
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.outcome import Outcome
-from ansible_collections.bettercompute.bcd.plugins.module_utils.core.predict import PredictedHost
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.records import Records
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.runner import Goal, converge
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.iommu import Settings, arguments, check
@@ -26,9 +25,8 @@ WAIT = (
 )
 
 
-def go(host: FakeHost, settings: dict[str, Any] | None, *, check_mode: bool = False) -> Outcome:
-    seen = PredictedHost(host) if check_mode else host
-    return converge(Goal(UNIT, settings), seen, Records(seen))
+def go(host: FakeHost, settings: dict[str, Any] | None) -> Outcome:
+    return converge(Goal(UNIT, settings), host, Records(host))
 
 
 def turn_on(host: FakeHost) -> None:

@@ -255,13 +255,16 @@ class _Pass:
         return Failure("StepFailed" if done else "Refused", message, False)
 
     def _remember(self) -> None:
-        """Keep what the next pass and the reboot need; for units that differed in nothing too."""
-        self.records.apply(self.name, self.goal.settings)
+        """Keep what the next pass and the reboot need; for units that differed in nothing too.
+
+        That a unit was removed is said last: a pass that dies before is made again, one that dies after is not.
+        """
         owed = tuple(self.records.past(self.name).owed)
         if owed and not self.plan.steps:  # a pass died between a follow-up and its receipt, and the host shows it done
             self.records.settle(self.name, owed)
         reasons = [wait.message for wait in self.plan.pending if wait.reason == "RebootRequired"]
         self.records.need_reboot(self.name, "; ".join(reasons))
+        self.records.apply(self.name, self.goal.settings)
 
     def _report(self) -> Outcome:
         failures = [failure for failure in self.ended.values() if failure is not None]

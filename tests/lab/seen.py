@@ -106,9 +106,12 @@ class Eyes:
     """The machine by testinfra, over ssh as root."""
 
     def __init__(self, machine: Machine) -> None:
-        # The first connection stays open in the background, and would hold testinfra's pipes open.
+        # It goes through the connection that the machine holds open, where there is one, and never becomes that one
+        # itself: what stays open in the background would hold testinfra's pipes open.
         machine.run(("true",))
-        self.host = testinfra.get_host(f"ssh://lab-root?ssh_config={machine.ssh_config}")
+        self.host = testinfra.get_host(
+            f"ssh://lab-root?ssh_config={machine.ssh_config}", timeout=60, ssh_extra_args="-o ControlMaster=no"
+        )
 
     def text(self, path: str) -> str:
         """A file."""

@@ -26,11 +26,15 @@ class NotReady(Fault):
 
 
 class StepFailed(Fault):
-    """A step, or a look that it needs, failed; retryable unless trying again cannot help."""
+    """A step, or a look that it needs, failed; retryable unless trying again cannot help.
 
-    def __init__(self, message: str, retryable: bool = True) -> None:
+    `declined`: the kernel does not take this value from anyone, which is no passing fault.
+    """
+
+    def __init__(self, message: str, retryable: bool = True, declined: bool = False) -> None:
         super().__init__(message)
         self.retryable = retryable
+        self.declined = declined
 
 
 class Unreadable(StepFailed):

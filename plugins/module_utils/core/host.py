@@ -21,6 +21,7 @@ from .step import File, Step, program_of
 
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 ABSENT = (errno.ENOENT, errno.ENOTDIR, errno.ENODEV, errno.ESRCH)  # the last: a process that ended
+DECLINES = (errno.EINVAL, errno.ERANGE, errno.EPERM, errno.EACCES, errno.EOPNOTSUPP)  # of a value
 QUESTION_TIMEOUT = 60.0
 # A package manager killed half-way leaves a broken database: it is asked to stop, and left alone.
 PATIENT = frozenset(("apt-get", "apt", "dpkg", "dnf", "yum", "rpm", "zypper", "rpm-ostree", "transactional-update"))
@@ -135,7 +136,9 @@ class Host:
             else:
                 self.act(step)
         except OSError as fault:
-            raise StepFailed(f"cannot {step.action}: {fault.strerror or fault}{_advice(fault)}") from None
+            declined = step.kind == "set" and fault.errno in DECLINES
+            message = f"cannot {step.action}: {fault.strerror or fault}{_advice(fault)}"
+            raise StepFailed(message, declined=declined) from None
 
     def write(self, path: str, text: str, mode: int) -> None:
         """Replace a file, atomically, under directories that only root can write."""

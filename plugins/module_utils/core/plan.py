@@ -59,7 +59,7 @@ class Past(NamedTuple):
     `owed` names follow-ups that a killed pass left; `tried` maps what came to nothing in this boot to what came of it:
     a kernel file and the value asked of it ("<path>=<value>") to what the kernel gave, a run's name to what it said;
     `boot_id` is the running boot's; `failed` names the lanes that failed in this run, for what is decided once they
-    have been tried.
+    have been tried, and `declined` those of them whose value the kernel does not take.
     """
 
     boot_id: str = ""
@@ -67,6 +67,7 @@ class Past(NamedTuple):
     tried: Mapping[str, str] = {}
     answers: Mapping[Ask, Answer] = {}
     failed: frozenset[str] = frozenset()
+    declined: frozenset[str] = frozenset()
 
     def ask(self, argv: tuple[str, ...], files: tuple[tuple[str, str], ...] = ()) -> Answer:
         """The answer to a read-only question; the runner asks it, and plans again, when it is not known yet."""

@@ -23,6 +23,13 @@ from .plan import Past
 
 STATE = "/var/lib/bcd-hostconfig"
 VERSION = 1
+# What is lost with a record that is moved away.
+WITHOUT = {
+    "applied": "units that have left the section are then not cleaned, unless `known` names them",
+    "owed": "a follow-up that a killed pass left is then lost: run update-grub and systemctl daemon-reload by hand",
+    "tried": "nothing is lost: the next pass tries again",
+    "reboot": "nothing is lost: the next pass says again what waits",
+}
 
 
 class Records:
@@ -121,7 +128,8 @@ class Records:
         record: Any = {} if text is None else _parse(text)
         if not isinstance(record, dict) or (text is not None and record.get("version") != VERSION):
             raise StepFailed(
-                f"{path} is not a record of version {VERSION}: look at it, then move it away", retryable=False
+                f"{path} is not a record of version {VERSION}: look at it, then move it away ({WITHOUT[name]})",
+                retryable=False,
             )
         self._kept[name] = record
         return record

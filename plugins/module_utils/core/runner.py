@@ -54,6 +54,7 @@ class _Pass:
         self.round: set[tuple[object, ...]] = set()
         self.ran: set[tuple[object, ...]] = set()
         self.ended: dict[str, Failure | None] = {}  # lanes that go no further in this pass
+        self.declined: set[str] = set()  # of those, where the kernel does not take the value
         self.held: dict[str, Pending] = {}
         self.failure: Failure | None = None
         self.waits: tuple[Pending, ...] = ()
@@ -104,7 +105,9 @@ class _Pass:
         """Plan, answering the planner's questions; an answer stands until a step changes the host."""
         unit = self.goal.unit
         for _question in range(QUESTIONS):
-            past = self.records.past(self.name)._replace(answers=self.answers, failed=self._failed())
+            past = self.records.past(self.name)._replace(
+                answers=self.answers, failed=self._failed(), declined=frozenset(self.declined)
+            )
             try:
                 return unit.absent(now, past) if self.goal.settings is None else unit.plan(self.settings, now, past)
             except Question as question:
@@ -245,6 +248,8 @@ class _Pass:
     def _fail(self, step: Step, fault: Fault) -> None:
         self.lines.append(Done(step.action, step.disruption, False))
         retryable = fault.retryable if isinstance(fault, StepFailed) else False
+        if isinstance(fault, StepFailed) and fault.declined:
+            self.declined.add(step.lane)
         self.ended[step.lane] = Failure("StepFailed", fault.message, retryable)
 
     # -- the end

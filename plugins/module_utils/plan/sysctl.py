@@ -238,7 +238,7 @@ def plan(settings: Settings, now: Now, past: Past) -> Plan:
                 )
                 due = True
     if not due:
-        _plan_file(todo, [key for key in settings.keys if key.name not in past.failed], now)
+        _plan_file(todo, _kept(settings, now, past), now)
     if missing:
         names = ", ".join(sorted(missing))
         todo.wait("NotReady", f"this kernel has no {names} (is the module that provides it loaded?)")
@@ -272,6 +272,16 @@ def _holds(key: Key, live: Live) -> bool:
             "take it out of the settings"
         )
     return same(key.value, live.text)
+
+
+def _kept(settings: Settings, now: Now, past: Past) -> list[Key]:
+    """The keys for our file: not what the kernel declines; what failed otherwise stays as far as it was there."""
+    there = parse_file(now.file.text) if now.file is not None and now.file.regular else {}
+    return [
+        key
+        for key in settings.keys
+        if key.name not in past.failed or (key.name not in past.declined and there.get(key.path) == key.value)
+    ]
 
 
 def _plan_file(todo: Todo, keys: list[Key], now: Now) -> None:

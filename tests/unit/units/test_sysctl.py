@@ -150,6 +150,18 @@ def test_a_value_that_the_kernel_refuses_leaves_an_older_file_of_ours() -> None:
     assert host.text(FILE) is None
 
 
+def test_a_passing_fault_takes_nothing_out_of_our_file() -> None:
+    host = machine()
+    assert go(host, {"vm.swappiness": 10}).state == "converged"
+    ours = host.text(FILE)
+    host.put(SWAP, "60\n")
+    host.kernel[SWAP] = refuses(errno.EIO)
+    assert go(host, {"vm.swappiness": 10}).state == "progressing"
+    assert host.text(FILE) == ours
+    del host.kernel[SWAP]
+    assert go(host, {"vm.swappiness": 10}).state == "converged"
+
+
 def test_a_read_only_parameter_fails_alone() -> None:
     groups = "/proc/sys/kernel/ngroups_max"
     host = machine({groups: "65536\n"}, {groups: refuses(errno.EACCES)})

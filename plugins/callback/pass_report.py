@@ -11,8 +11,9 @@ type: aggregate
 short_description: One table at the end of what the run did to each host
 version_added: 0.1.0
 description:
-  - Prints, after the recap, each host's state, the units that changed, what it waits for and what failed, and below it
-    every reason in full.
+  - Prints, after the recap, each host's state, the units that changed, what it waits for and what failed, the failing
+    hosts first, and below it every reason in full, and the units' notes.
+  - Of a plan, and under C(--check), also every step that each host's units would take.
   - Reads the results of the collection's modules as they come in. A run without any prints nothing.
 requirements:
   - Named in C(callbacks_enabled), as V(bettercompute.bcd.pass_report).
@@ -25,6 +26,7 @@ from typing import Any
 from ansible.plugins.callback import CallbackBase
 
 from ..plugin_utils.pass_table import Pass
+from ..plugin_utils.report import fault_of
 
 OURS = "bettercompute.bcd."
 
@@ -51,12 +53,14 @@ class CallbackModule(CallbackBase):
 
     def v2_runner_item_on_failed(self, result: Any) -> None:
         """A module's result in a loop, failed."""
-        self._take(result)
+        self.v2_runner_on_failed(result)
 
     def v2_runner_on_failed(self, result: Any, ignore_errors: bool = False) -> None:
         """A module's result, failed. A failure that came to no result is told as it is."""
+        if "results" in result._result:  # a loop's: each of them has come by itself
+            return
         if not self._take(result) and _is_ours(result):
-            self._pass.fault(result._host.get_name(), str(result._result.get("msg") or "failed without a message"))
+            self._pass.fault(result._host.get_name(), fault_of(result._result) or "failed without a message")
 
     def v2_runner_on_unreachable(self, result: Any) -> None:
         """A host that could not be reached."""
@@ -72,7 +76,8 @@ class CallbackModule(CallbackBase):
 
     def _take(self, result: Any) -> bool:
         """Whether the result is one of ours."""
-        return _is_ours(result) and self._pass.add(result._host.get_name(), result._result)
+        planned = bool(result._task.check_mode)
+        return _is_ours(result) and self._pass.add(result._host.get_name(), result._result, planned)
 
 
 def _is_ours(result: Any) -> bool:

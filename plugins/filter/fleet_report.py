@@ -52,13 +52,16 @@ _value:
     summary:
       description:
         - Counts of hosts, RV(ignore:hosts) of all, the others by state.
-        - RV(ignore:drifted) counts those with steps to take, RV(ignore:reboot_required) those that wait for a reboot.
+        - RV(ignore:drifted) counts those with steps to take, and RV(ignore:failing) those with a unit that failed,
+          whatever their state.
+        - RV(ignore:reboot_required) counts those with nothing left to do but the reboot, RV(ignore:reboot_later) those
+          that will wait for one once their steps are taken.
       type: dict
     hosts:
       description:
         - By host name its RV(ignore:state) (V(converged), V(progressing), V(failed), V(unreachable), or V(unknown)
-          where the plan itself failed), its RV(ignore:message), and the units in RV(ignore:drift) and
-          RV(ignore:unconverged).
+          where the plan itself failed), its RV(ignore:message), and the units in RV(ignore:drift),
+          RV(ignore:failing) and RV(ignore:unconverged).
         - Also RV(ignore:reboot_required), RV(ignore:observed_generation), the section's RV(ignore:conditions), and in
           RV(ignore:units) each unit's result, as its module returns it.
       type: dict

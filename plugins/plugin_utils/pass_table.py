@@ -9,9 +9,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..module_utils.plan import section
+from .said import steps_in_rows, who
 
 HEADER = ("host", "state", "changed", "waits for", "failed")
+PLANNED = ("host", "state", "would change", "would wait for", "failed")
 MANY = 5  # names of hosts that say the same
+NOTE = 160  # characters of a note; the whole of it is in the result
 
 
 class Pass:
@@ -21,10 +24,13 @@ class Pass:
         self._units: dict[str, dict[str, Mapping[str, Any]]] = {}
         self._changed: dict[str, list[str]] = {}
         self._faults: dict[str, str] = {}
+        self._astray: set[str] = set()  # hosts that came to no result, and to no whole host's result since
+        self._planned: dict[str, bool] = {}
 
-    def add(self, host: str, result: Mapping[str, Any]) -> bool:
-        """Take in a result, of a unit or of a whole host; whether it was one."""
+    def add(self, host: str, result: Mapping[str, Any], planned: bool = False) -> bool:
+        """Take in a result, of a unit or of a whole host, `planned` where nothing was done; whether it was one."""
         if isinstance(result.get("section"), Mapping):
+            self._astray.discard(host)
             units = [unit for unit in result.get("units") or () if isinstance(unit, Mapping) and _is_unit(unit)]
             if not units and result["section"].get("state") != section.CONVERGED:
                 self._faults[host] = str(result["section"].get("message"))
@@ -34,6 +40,7 @@ class Pass:
             return False
         seen = self._units.setdefault(host, {})
         changed = self._changed.setdefault(host, [])
+        self._planned[host] = planned
         for unit in units:
             name = str(unit["unit"])
             seen[name] = unit
@@ -44,23 +51,37 @@ class Pass:
     def fault(self, host: str, message: str) -> None:
         """Take in why a host did not come to a result at all."""
         self._faults.setdefault(host, " ".join(message.split()))
+        self._astray.add(host)
 
     def lines(self) -> list[str]:
-        """The table, and below it every reason in full; nothing when the run had nothing to do with us."""
+        """The table, below it every reason in full, the failures first, the notes, and the steps of what was planned.
+
+        Nothing when the run had nothing to do with us.
+        """
         if not self._units:
             return []
-        names = sorted({*self._units, *self._faults})
-        rows = [HEADER, *(self._row(name) for name in names)]
-        widths = [max(len(row[column]) for row in rows) for column in range(len(HEADER))]
+        names = sorted({*self._units, *self._faults}, key=lambda name: (not self._is_failing(name), name))
+        header = PLANNED if all(self._planned.values()) else HEADER
+        rows = [header, *(self._row(name) for name in names)]
+        widths = [max(len(row[column]) for row in rows) for column in range(len(header))]
         table = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in rows]
-        sayings: dict[str, list[str]] = {}
-        for name in names:
-            for said in self._sayings(name):
-                sayings.setdefault(said, []).append(name)
-        return [*table, *(f"{_few(hosts)}: {said}" for said, hosts in sayings.items())]
+        told = [
+            (name, said) for say in (self._failures, self._waits, self._notes) for name in names for said in say(name)
+        ]
+        sayings = [f"{_few(hosts)}: {said}" for hosts, said in section.merged(told)]
+        plans = section.merged((name, "\n".join(self._steps(name))) for name in names)
+        steps = [line for hosts, plan in plans if plan for line in (f"{_few(hosts)} would:", *plan.split("\n"))]
+        return [*table, *sayings, *steps]
+
+    def _of(self, host: str) -> list[Mapping[str, Any]]:
+        return list(self._units.get(host, {}).values())
+
+    def _is_failing(self, host: str) -> bool:
+        units = self._of(host)
+        return host in self._astray or any("reason" in unit for unit in units) or (host in self._faults and not units)
 
     def _row(self, host: str) -> tuple[str, ...]:
-        units = list(self._units.get(host, {}).values())
+        units = self._of(host)
         waits: dict[str, list[str]] = {}
         failed: dict[str, list[str]] = {}
         for unit in units:
@@ -68,16 +89,71 @@ class Pass:
                 waits.setdefault(reason, []).append(unit["unit"])
             if "reason" in unit:
                 failed.setdefault(unit["reason"], []).append(unit["unit"])
-        state = section.state_of(units).lower() if units or host not in self._faults else "no result"
-        return (host, state, ", ".join(self._changed.get(host, ())) or "-", _grouped(waits), _grouped(failed))
+        every = [unit["unit"] for unit in units]
+        return (
+            host,
+            self._state(host),
+            ", ".join(self._changed.get(host, ())) or "-",
+            _grouped(waits, every),
+            _grouped(failed, every),
+        )
 
-    def _sayings(self, host: str) -> list[str]:
-        said = [line for unit in self._units.get(host, {}).values() for line in section.sayings(unit)]
-        return [*said, self._faults[host]] if host in self._faults else said
+    def _state(self, host: str) -> str:
+        """A host with a unit that failed is failed, though its section goes on while another waits."""
+        units = self._of(host)
+        if not units and host in self._faults:
+            return "no result"
+        return "failed" if self._is_failing(host) else section.state_of(units).lower()
+
+    # -- the lines below the table
+
+    def _failures(self, host: str) -> list[str]:
+        faults = [self._faults[host]] if host in self._faults else []
+        return faults + self._merged(host, lambda unit: [unit["msg"]] if "reason" in unit else [])
+
+    def _waits(self, host: str) -> list[str]:
+        """Why units are not converged; the steps that a plan has left stand in a list of their own."""
+
+        def waits(unit: Mapping[str, Any]) -> list[str]:
+            if self._planned.get(host) and not unit["pending"]:
+                return []
+            return [said for said in section.sayings(unit) if "reason" not in unit or said != unit["msg"]]
+
+        return self._merged(host, waits)
+
+    def _notes(self, host: str) -> list[str]:
+        return [f"note: {said}" for said in self._merged(host, lambda unit: map(_short, unit.get("notes") or ()))]
+
+    def _merged(self, host: str, ask: Any) -> list[str]:
+        """What the host's units say, each sentence once."""
+        units = self._of(host)
+        every = [unit["unit"] for unit in units]
+        told = [(unit["unit"], said) for unit in units for said in ask(unit)]
+        return [section.named(who(names, every), said) for names, said in section.merged(told)]
+
+    def _steps(self, host: str) -> list[str]:
+        """What the host's units would do, numbered."""
+        if not self._planned.get(host):
+            return []
+        lines = [line for unit in self._of(host) for line in _due(unit)]
+        width = len(str(len(lines)))
+        return [f"  {number:{width}}. {line}" for number, line in enumerate(lines, 1)]
+
+
+def _due(unit: Mapping[str, Any]) -> list[str]:
+    found = []
+    for action, step in steps_in_rows(section.steps_left(unit)):
+        disruption = f" ({step['disruption']})" if step["disruption"] != "none" else ""
+        found.append(section.named(unit["unit"], action) + disruption)
+    return found
 
 
 def _is_unit(result: Mapping[str, Any]) -> bool:
     return {"unit", "state", "pending", "steps"} <= result.keys()
+
+
+def _short(note: str) -> str:
+    return note if len(note) <= NOTE else note[: NOTE - 4] + " ..."
 
 
 def _few(hosts: list[str]) -> str:
@@ -85,5 +161,5 @@ def _few(hosts: list[str]) -> str:
     return ", ".join(shown)
 
 
-def _grouped(groups: Mapping[str, list[str]]) -> str:
-    return "; ".join(f"{reason}: {', '.join(units)}" for reason, units in groups.items()) or "-"
+def _grouped(groups: Mapping[str, list[str]], every: list[str]) -> str:
+    return "; ".join(f"{reason}: {who(units, every)}" for reason, units in groups.items()) or "-"

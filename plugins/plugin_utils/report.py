@@ -6,13 +6,15 @@
 Its shape, which only grows within a version:
 
 * ``kind`` "FleetReport", ``version`` 1,
-* ``summary``: counts of hosts by state (``hosts`` is their sum), ``drifted`` (hosts with steps to take),
-  ``reboot_required``,
+* ``summary``: counts of hosts by state (``hosts`` is their sum), ``drifted`` (hosts with steps to take), ``failing``
+  (hosts with a unit that failed, whatever their state), ``reboot_required`` (hosts with nothing left to do but the
+  reboot), ``reboot_later`` (hosts that will wait for one once their steps are taken),
 * ``hosts``: by name, each
 
   * ``state``: ``converged``, ``progressing``, ``failed``, ``unreachable``, or ``unknown`` where the plan itself failed,
   * ``message``: the section's message, or why there is no plan,
-  * ``drift``: names of the units that have steps to take, ``unconverged``: names of all that are not converged,
+  * ``drift``: names of the units that have steps to take, ``failing``: of those that failed, ``unconverged``: of all
+    that are not converged,
   * ``reboot_required``, ``observed_generation``, ``conditions`` (of the section),
   * ``units``: in the order of their turn, each with the keys that the unit's module returns: ``unit``, ``state``,
     ``changed``, ``reboot_required``, the lists ``steps``, ``pending``, ``conditions``, ``notes`` and ``diff``, and
@@ -31,6 +33,7 @@ from ..module_utils.plan import section
 
 KIND = "FleetReport"
 VERSION = 1
+KILLED = (137, -9)  # what the shell, and what Python, says of a process that got SIGKILL
 STATES = ("converged", "progressing", "failed", "unreachable", "unknown")
 
 
@@ -41,8 +44,22 @@ def fleet_document(results: Mapping[str, Any]) -> dict[str, Any]:
     summary: dict[str, int] = {state: states.count(state) for state in STATES}
     summary["hosts"] = len(hosts)
     summary["drifted"] = sum(1 for host in hosts.values() if host["drift"])
-    summary["reboot_required"] = sum(1 for host in hosts.values() if host["reboot_required"])
+    summary["failing"] = sum(1 for host in hosts.values() if is_failing(host))
+    summary["reboot_required"] = sum(1 for host in hosts.values() if host["reboot_required"] and not host["drift"])
+    summary["reboot_later"] = sum(1 for host in hosts.values() if host["reboot_required"] and host["drift"])
     return {"kind": KIND, "version": VERSION, "summary": summary, "hosts": hosts}
+
+
+def is_failing(host: Mapping[str, Any]) -> bool:
+    """Whether a unit of the document's host failed: such a host's state is "progressing" while another unit waits."""
+    return bool(host["failing"]) or host["state"] == "failed"
+
+
+def fault_of(result: Mapping[str, Any]) -> str:
+    """Why a task came to no result of ours, in one line; "" where it does not say."""
+    if result.get("rc") in KILLED:
+        return f"the module was killed (rc {result['rc']}; out of memory?): nothing is lost, run again"
+    return " ".join(_text(result.get("msg")).split())
 
 
 def verdict(result: Any, fail_on: str) -> str:
@@ -76,6 +93,7 @@ def _host(result: Mapping[str, Any]) -> dict[str, Any]:
         "state": state if state in STATES else "unknown",
         "message": _text(told.get("message")) or _no_plan(state, result),
         "drift": [unit["unit"] for unit in units if section.steps_left(unit)],
+        "failing": [unit["unit"] for unit in units if "reason" in unit],
         "unconverged": [unit["unit"] for unit in units if unit["state"] != "converged"],
         "reboot_required": bool(result.get("reboot_required")),
         "observed_generation": told.get("observed_generation"),
@@ -87,9 +105,9 @@ def _host(result: Mapping[str, Any]) -> dict[str, Any]:
 def _no_plan(state: str, result: Mapping[str, Any]) -> str:
     """Why a host has no plan; "" for one that has."""
     if state == "unreachable":
-        return _text(result.get("msg")) or "the host could not be reached"
+        return fault_of(result) or "the host could not be reached"
     if state == "unknown":
-        return _text(result.get("msg")) or "the host was not planned: see the output of the playbook"
+        return fault_of(result) or "the host was not planned: see the output of the playbook"
     return ""
 
 

@@ -10,8 +10,11 @@ import difflib
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from ..module_utils.plan import section
 from .markup import Html, element, join
+from .report import is_failing
 from .report_style import STYLE
+from .said import ALL, WAITS, of_all_units, only_says, reasons, steps_in_rows, told
 
 # A state's mark and word: never the colour alone.
 MARKS = {
@@ -21,20 +24,13 @@ MARKS = {
     "unreachable": ("!", "unreachable"),
     "unknown": ("?", "not planned"),
 }
-WAITS = {
-    "RebootRequired": "Waiting for a reboot",
-    "Busy": "Waiting for what is in use",
-    "NotReady": "Waiting for what is not there yet",
-    "HeldBack": "Held back by max_disruption",
-    "StepFailed": "Could not be planned or done; another run may help",
-    "Refused": "Refused; no run will help before the settings change",
-}
+FIRST = ("failed", "unreachable", "unknown")
 POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 
 
 def render_page(document: Mapping[str, Any], at: str = "") -> str:
     """The page of a fleet document (report.py says its shape); `at` is the time to show, empty for none."""
-    hosts: Mapping[str, Any] = document["hosts"]
+    hosts = _failing_first(document["hosts"])
     anchors = {name: f"host-{number}" for number, name in enumerate(hosts)}
     head = element(
         "head",
@@ -48,32 +44,44 @@ def render_page(document: Mapping[str, Any], at: str = "") -> str:
         "body",
         element("a", "Skip to the hosts", href="#hosts", class_="skip"),
         element("header", element("h1", "Fleet report"), element("p", f"Planned {at}" if at else "", class_="at")),
-        _tiles(document["summary"]),
+        _tiles(document["summary"], hosts),
         element("main", _matrix(hosts, anchors), _waits(hosts, anchors), _hosts(hosts, anchors)),
     )
     return f"<!DOCTYPE html>\n{element('html', head, body, lang='en')}\n"
 
 
+def _failing_first(hosts: Mapping[str, Any]) -> dict[str, Any]:
+    """The hosts in the order of the page: those that need a person, then the others by name."""
+    return dict(sorted(hosts.items(), key=lambda item: (_shown(item[1]) not in FIRST, item[0])))
+
+
+def _shown(host: Mapping[str, Any]) -> str:
+    """The state that the page shows: a host with a failed unit is failed, though the others go on."""
+    return "failed" if is_failing(host) else str(host["state"])
+
+
+def _shown_unit(unit: Mapping[str, Any]) -> str:
+    return "failed" if "reason" in unit else str(unit["state"])
+
+
 # -- the head of the page
 
 
-def _tiles(summary: Mapping[str, int]) -> Html:
+def _tiles(summary: Mapping[str, int], hosts: Mapping[str, Any]) -> Html:
+    states = [_shown(host) for host in hosts.values()]
     counts = [
         ("hosts", summary["hosts"], "plain"),
-        ("converged", summary["converged"], "converged"),
-        ("progressing", summary["progressing"], "progressing"),
-        ("failed", summary["failed"], "failed"),
-        ("unreachable", summary["unreachable"], "unreachable"),
-        ("not planned", summary["unknown"], "unknown"),
+        *((MARKS[state][1], states.count(state), state) for state in MARKS),
         ("with drift", summary["drifted"], "plain"),
-        ("need a reboot", summary["reboot_required"], "plain"),
+        ("wait for a reboot", summary["reboot_required"], "plain"),
+        ("will, after converge", summary["reboot_later"], "later"),
     ]
     return element(
         "dl",
         *(
             element("div", element("dt", word), element("dd", str(count)), class_=f"tile {kind}")
             for word, count, kind in counts
-            if count or kind == "plain" or word == "converged"
+            if count or kind in ("plain", "failed", "converged", "progressing")
         ),
         class_="tiles",
     )
@@ -93,8 +101,8 @@ def _matrix(hosts: Mapping[str, Any], anchors: Mapping[str, str]) -> Html:
     rows = (
         element(
             "tr",
-            element("th", element("a", name, href=f"#{anchors[name]}"), scope="row"),
-            element("td", _badge(host["state"])),
+            element("th", element("a", name, href=f"#{anchors[name]}", class_="name"), scope="row"),
+            element("td", _badge(_shown(host))),
             *_cells(host, units, anchors[name]),
         )
         for name, host in hosts.items()
@@ -115,16 +123,16 @@ def _cells(host: Mapping[str, Any], units: list[str], anchor: str) -> Iterator[H
             yield element("td", "-", class_="none")
         else:
             words = element("a", _short(unit), href=f"#{anchor}") if unit["state"] != "converged" else _short(unit)
-            yield element("td", words, class_=unit["state"])
+            yield element("td", words, class_=_shown_unit(unit))
 
 
 def _short(unit: Mapping[str, Any]) -> str:
     """A unit in a word or two: what it is refused for, waits for, or has left to do."""
-    mark = MARKS.get(unit["state"], ("?", ""))[0]
+    mark = MARKS.get(_shown_unit(unit), ("?", ""))[0]
     due = sum(1 for step in unit["steps"] if not step["done"])
-    words = list(dict.fromkeys(reason for reason, _message in _reasons(unit)))
+    words = list(dict.fromkeys(reason for reason, _message in reasons(unit)))
     if due:
-        words.append(f"{due} step{'s' if due > 1 else ''}")
+        words.insert(len(words) if "reason" in unit else 0, f"{due} step{'s' if due > 1 else ''}")
     return f"{mark} {', '.join(words) or unit['state']}"
 
 
@@ -134,19 +142,13 @@ def _short(unit: Mapping[str, Any]) -> str:
 def _waits(hosts: Mapping[str, Any], anchors: Mapping[str, str]) -> Html:
     groups: dict[str, dict[tuple[str, str], list[str]]] = {}
     for name, host in hosts.items():
-        for unit in host["units"]:
-            for reason, message in _reasons(unit):
-                groups.setdefault(reason, {}).setdefault((unit["unit"], message), []).append(name)
+        for title, unit, message in told(host):
+            groups.setdefault(title, {}).setdefault((unit, message), []).append(name)
     if not groups:
         return element("section", element("h2", "What waits"), element("p", "Nothing waits, and nothing was refused."))
     known = [reason for reason in WAITS if reason in groups]
     blocks = (_wait_group(reason, groups[reason], anchors) for reason in [*known, *sorted(set(groups) - set(known))])
     return element("section", element("h2", "What waits for what"), *blocks)
-
-
-def _reasons(unit: Mapping[str, Any]) -> list[tuple[str, str]]:
-    waits = [(wait["reason"], wait["message"]) for wait in unit["pending"]]
-    return [*waits, (unit["reason"], unit["msg"])] if "reason" in unit else waits
 
 
 def _wait_group(reason: str, lines: Mapping[tuple[str, str], list[str]], anchors: Mapping[str, str]) -> Html:
@@ -166,7 +168,7 @@ def _wait_group(reason: str, lines: Mapping[tuple[str, str], list[str]], anchors
 
 def _links(names: list[str], anchors: Mapping[str, str]) -> Iterator[Html]:
     for number, name in enumerate(names):
-        yield join(", " if number else "", element("a", name, href=f"#{anchors[name]}"))
+        yield join(", " if number else "", element("a", name, href=f"#{anchors[name]}", class_="name"))
 
 
 # -- host by host
@@ -178,17 +180,19 @@ def _hosts(hosts: Mapping[str, Any], anchors: Mapping[str, str]) -> Html:
 
 
 def _host(name: str, host: Mapping[str, Any], anchor: str) -> Html:
-    told = [unit for unit in host["units"] if _has_something_to_say(unit)]
+    loud = [unit for unit in host["units"] if _has_something_to_say(unit)]
     quiet = [unit["unit"] for unit in host["units"] if not _has_something_to_say(unit)]
     # The section's message and conditions are those of its units, once more.
-    said = [element("p", host["message"]), *(_condition(each) for each in host["conditions"])] if not told else []
+    said = [element("p", host["message"]), *(_condition(each) for each in host["conditions"])] if not loud else []
+    once = of_all_units(host)
     content = [
         *(said if host["message"] else []),
-        *(_unit(unit) for unit in told),
+        *(element("p", element("strong", f"{ALL}: {reason}"), f": {message}") for reason, message in once),
+        *(_unit(unit, once) for unit in loud if not only_says(unit, once)),
         element("p", f"Nothing to do: {', '.join(quiet)}.", class_="quiet") if quiet else Html(),
     ]
-    summary = element("summary", element("h3", name), _badge(host["state"]))
-    opened = {} if host["state"] == "converged" and not told else {"open": ""}
+    summary = element("summary", element("h3", name), _badge(_shown(host)))
+    opened = {} if host["state"] == "converged" and not loud else {"open": ""}
     return element("details", summary, *content, id=anchor, class_="host", **opened)
 
 
@@ -201,19 +205,24 @@ def _condition(each: Mapping[str, str]) -> Html:
     return element("p", element("strong", f"{each['type']}"), f" ({each['reason']}): {each['message']}", class_="note")
 
 
-def _unit(unit: Mapping[str, Any]) -> Html:
-    said = [element("li", element("strong", reason), f": {message}") for reason, message in _reasons(unit)]
+def _unit(unit: Mapping[str, Any], once: list[tuple[str, str]]) -> Html:
+    name = unit["unit"]
+    said = [
+        element("li", element("strong", line[0]), f": {section.unnamed(name, line[1])}")
+        for line in reasons(unit)
+        if line not in once
+    ]
     steps = [
-        element("li", step["action"], element("span", _disruption(step), class_="quiet"), class_="step")
-        for step in unit["steps"]
+        element("li", section.unnamed(name, action), element("span", _disruption(step), class_="quiet"), class_="step")
+        for action, step in steps_in_rows(unit["steps"])
     ]
     return element(
         "article",
-        element("h4", unit["unit"], " ", _badge(unit["state"])),
+        element("h4", name, " ", _badge(_shown_unit(unit))),
         element("ul", *said, class_="said") if said else Html(),
         element("ol", *steps) if steps else Html(),
         *(_condition(each) for each in unit["conditions"]),
-        *(element("p", note, class_="note") for note in unit["notes"]),
+        *(element("p", section.unnamed(name, note), class_="note") for note in unit["notes"]),
         *(_difference(each) for each in unit["diff"]),
     )
 

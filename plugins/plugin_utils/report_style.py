@@ -60,7 +60,9 @@ summary { padding: .5rem 0; cursor: pointer; }
 summary h3 { display: inline; margin: 0 .6rem 0 0; }
 article { margin: .8rem 0; padding: .2rem 0 .2rem 1rem; border-left: 3px solid var(--line); }
 ul, ol { margin: .3rem 0; padding-left: 1.4rem; }
-li, td, p, h3, h4 { overflow-wrap: anywhere; }
+li, td, p, h4 { overflow-wrap: anywhere; }
+h3, th { overflow-wrap: break-word; }
+.name { white-space: nowrap; }
 .note { color: var(--soft); }
 figure { margin: .6rem 0; }
 figcaption { font: .85rem/1.4 ui-monospace, monospace; color: var(--soft); overflow-wrap: anywhere; }

@@ -5,13 +5,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import groupby
+from typing import Any, Callable, TypeVar
 
 from ..core.errors import Fault, Refused, StepFailed
 from ..core.outcome import Failure, Outcome
 
 # What nobody verifies must not look as if it had been.
 UNVERIFIED = "signed_spec is given, and this version cannot verify a signed_spec: give units without it"
+
+FEW = 2  # lines that say the same of so many CPUs are told one by one
+Line = TypeVar("Line")
 
 
 def render(outcome: Outcome) -> dict[str, Any]:
@@ -25,11 +31,34 @@ def render(outcome: Outcome) -> dict[str, Any]:
         "conditions": [condition._asdict() for condition in outcome.conditions],
         "steps": [{"action": step.action, "disruption": step.disruption, "done": step.done} for step in outcome.steps],
         "notes": list(outcome.notes),
-        "diff": list(outcome.diff),
+        "diff": _folded(outcome.diff),
     }
     if outcome.failure is not None:
         result.update(reason=outcome.failure.reason, retryable=outcome.failure.retryable, msg=outcome.failure.message)
     return result
+
+
+def alike(lines: Iterable[Line], key: Callable[[Line], object]) -> Iterator[list[Line]]:
+    """The lines, those in a row that have the same key together where they are more than FEW."""
+    for _key, row in groupby(lines, key):
+        together = list(row)
+        yield from [together] if len(together) > FEW else ([line] for line in together)
+
+
+def of_any_cpu(text: str) -> str:
+    """The text without the CPU's number: a step for each CPU says the same of all."""
+    return re.sub(r"\bcpu[0-9]+", "cpu", text)
+
+
+def _folded(diff: Iterable[Mapping[str, str]]) -> list[dict[str, str]]:
+    """Ansible's diff with one entry where many CPUs differ alike: a screen of a host with 256 of them stays one."""
+    found = []
+    for together in alike(diff, lambda entry: (of_any_cpu(entry["after_header"]), entry["before"], entry["after"])):
+        first, more = dict(together[0]), len(together) - 1
+        if more:
+            first.update({key: f"{first[key]} and {more} more like it" for key in ("before_header", "after_header")})
+        found.append(first)
+    return found
 
 
 def failed(unit: str, fault: Fault) -> Outcome:

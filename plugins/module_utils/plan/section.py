@@ -88,22 +88,40 @@ def state_of(results: Iterable[Result]) -> str:
 
 
 def message_of(results: Iterable[Result]) -> str:
-    """One line that names every unit that is not converged, with its reasons; empty when all are."""
-    return "; ".join(said for result in results for said in sayings(result))
+    """One line that names every unit that is not converged, with its reasons; empty when all are.
+
+    A fault of the host strikes each unit alike, and is told once, after the names of all of them.
+    """
+    told = [(result["unit"], text) for result in results for text in sayings(result)]
+    return "; ".join(named(", ".join(units), text) for units, text in merged(told))
 
 
 def sayings(result: Result) -> list[str]:
-    """Why the unit is not converged, each sentence beginning with the unit's name."""
+    """Why the unit is not converged, a sentence each, which may begin with the unit's name."""
     texts = [result["msg"]] if "reason" in result else []
     texts += [wait["message"] for wait in result["pending"]]
     left = [step["action"] for step in steps_left(result)]
     if left and not texts:
         texts = [f"still to do: {left[0]}" + (f", and {len(left) - 1} more" if len(left) > 1 else "")]
-    return [_named(result["unit"], text) for text in dict.fromkeys(texts)]
+    return list(dict.fromkeys(texts))
 
 
-def _named(unit: str, text: str) -> str:
+def merged(told: Iterable[tuple[str, str]]) -> list[tuple[list[str], str]]:
+    """What is told of each (a name, a text), by text: each text once, with the names it is told of, in their order."""
+    found: dict[str, list[str]] = {}
+    for name, text in told:
+        found.setdefault(text, []).append(name)
+    return [(list(dict.fromkeys(names)), text) for text, names in found.items()]
+
+
+def named(unit: str, text: str) -> str:
+    """The sentence, beginning with the unit's name."""
     return text if text.startswith(unit + ": ") else f"{unit}: {text}"
+
+
+def unnamed(unit: str, text: str) -> str:
+    """The sentence for a place that shows the unit's name already."""
+    return text[len(unit) + 2 :] if text.startswith(unit + ": ") else text
 
 
 def steps_left(result: Result) -> list[Mapping[str, Any]]:
@@ -149,7 +167,7 @@ def conditions_of(results: Sequence[Result]) -> list[dict[str, str]]:
                 "type": "RebootRequired",
                 "status": "true",
                 "reason": ",".join(reasons),
-                "message": bounded([_named(unit, text) for unit, text in reasons.items()]),
+                "message": bounded([named(unit, text) for unit, text in reasons.items()]),
             }
         )
     return found

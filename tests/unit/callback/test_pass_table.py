@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from ansible_collections.bettercompute.bcd.plugins.plugin_utils.pass_table import Pass
-from tests.unit.filter.plans import REBOOT, WRITE, plan, refused, unit, waits
+from tests.unit.filter.plans import REBOOT, WRITE, governors, plan, refused, stuck, unit, waits
 
 
 def told(**results: Any) -> list[str]:
@@ -42,7 +42,7 @@ def test_a_line_a_host_and_below_every_reason() -> None:
     assert [word.strip() for word in cells(lines[0])] == ["host", "state", "changed", "waits for", "failed"]
     assert [word.strip() for word in cells(lines[1])] == [
         "debian",
-        "progressing",
+        "failed",
         "kernel-modules, cpu",
         "RebootRequired: hugepages, cpu",
         "Refused: sysctl",
@@ -71,7 +71,7 @@ def test_hosts_without_a_result_are_named() -> None:
     seen.fault("b", "unreachable: no\n route")
     seen.add("c", plan("FAILED", message="the unit cpu is named twice"))
     lines = seen.lines()
-    assert [cells(line)[1].strip() for line in lines[1:4]] == ["converged", "no result", "no result"]
+    assert [cells(line)[1].strip() for line in lines[1:4]] == ["no result", "no result", "converged"]
     assert lines[4:] == ["b: unreachable: no route", "c: the unit cpu is named twice"]
 
 
@@ -80,3 +80,69 @@ def test_what_many_hosts_say_is_one_line() -> None:
     assert told(a=waiting, b=waiting)[3:] == [f"a, b: {REBOOT}"]
     many = told(**{f"h{number}": waiting for number in range(9)})
     assert many[10:] == [f"h0, h1, h2, h3, 5 more: {REBOOT}"]
+
+
+def test_failures_come_first() -> None:
+    wait = unit("cpu", "progressing", pending=waits("RebootRequired", REBOOT))
+    lines = told(
+        a=plan("PROGRESSING", wait), b=plan("PROGRESSING", wait, stuck("sysctl", "I/O error")), c=plan("CONVERGED")
+    )
+    shown = [[cell.strip() for cell in cells(line)[:2]] for line in lines[1:4]]
+    assert shown == [["b", "failed"], ["a", "progressing"], ["c", "converged"]]
+    assert lines[4:] == ["b: sysctl: I/O error", f"b, a: {REBOOT}"]
+
+
+def test_what_strikes_every_unit_is_told_once() -> None:
+    lines = told(a=plan("PROGRESSING", *(stuck(name, "another pass") for name in ("sysctl", "cpu", "iommu"))))
+    assert cells(lines[1])[-1].strip() == "StepFailed: all units"
+    assert lines[2:] == ["a: all units: another pass"]
+    lines = told(a=plan("PROGRESSING", stuck("sysctl", "no"), stuck("cpu", "no"), unit("iommu")))
+    assert lines[2:] == ["a: sysctl, cpu: no"]
+
+
+def test_a_plan_lists_its_steps() -> None:
+    restart = {"action": "restart x.service", "disruption": "service", "done": False}
+    later = {"action": "sysctl: known after the module tun is loaded", "disruption": "none", "done": False}
+    planned = plan(
+        "PROGRESSING",
+        unit("sysctl", "progressing", steps=[WRITE, restart, later], changed=True),
+        unit("cpu", "progressing", steps=governors(128), pending=waits("RebootRequired", REBOOT)),
+    )
+    seen = Pass()
+    assert seen.add("b", planned, planned=True)
+    assert seen.add("a", planned, planned=True)
+    assert seen.add("c", plan("CONVERGED", unit("cpu")), planned=True)
+    lines = seen.lines()
+    assert [cell.strip() for cell in cells(lines[0])] == ["host", "state", "would change", "would wait for", "failed"]
+    assert lines[4:] == [
+        f"a, b: {REBOOT}",
+        "a, b would:",
+        "  1. sysctl: write /etc/sysctl.d/90-bcd.conf",
+        "  2. sysctl: restart x.service (service)",
+        "  3. sysctl: known after the module tun is loaded",
+        "  4. cpu: set /sys/devices/system/cpu/cpu0/cpufreq/scaling_governor performance, and 127 more like it",
+    ]
+
+
+def test_what_a_pass_left_is_no_plan() -> None:
+    seen = Pass()
+    seen.add("a", unit("sysctl", "progressing", steps=[WRITE]))
+    assert seen.lines()[2:] == ["a: sysctl: still to do: write /etc/sysctl.d/90-bcd.conf"]
+
+
+def test_notes_are_told_short_and_after_all_else() -> None:
+    stays = unit("cpu", notes=["cpu: the governor stays", "x" * 500], pending=waits("Busy", "cpu: in use"))
+    lines = told(a=plan("PROGRESSING", stays), b=plan("PROGRESSING", stays))
+    assert lines[3:5] == ["a, b: cpu: in use", "a, b: note: cpu: the governor stays"]
+    assert lines[5].startswith("a, b: note: cpu: xxx")
+    assert lines[5].endswith("x ...")
+    assert len(lines[5]) < 200
+
+
+def test_a_host_whose_last_module_died_is_failed() -> None:
+    seen = Pass()
+    seen.add("a", unit("sysctl"))
+    seen.fault("a", "the module was killed")
+    assert [cell.strip() for cell in cells(seen.lines()[1])][:2] == ["a", "failed"]
+    seen.add("a", plan("CONVERGED", unit("sysctl")))
+    assert [cell.strip() for cell in cells(seen.lines()[1])][:2] == ["a", "converged"]

@@ -27,6 +27,20 @@ def refused(name: str, message: str) -> dict[str, Any]:
     return unit(name, "failed", reason="Refused", retryable=False, msg=message)
 
 
+def stuck(name: str, message: str, retryable: bool = True) -> dict[str, Any]:
+    """A unit of which a step failed."""
+    state = "progressing" if retryable else "failed"
+    return unit(name, state, reason="StepFailed", retryable=retryable, msg=message)
+
+
+def governors(number: int) -> list[dict[str, Any]]:
+    """The steps that set the governor of so many CPUs."""
+    place = "/sys/devices/system/cpu/cpu{}/cpufreq/scaling_governor"
+    return [
+        {"action": f"set {place.format(cpu)} performance", "disruption": "none", "done": False} for cpu in range(number)
+    ]
+
+
 def plan(state: str, *units: dict[str, Any], message: str = "", **more: Any) -> dict[str, Any]:
     """A whole host's result."""
     section: dict[str, Any] = {"state": state, "message": message, "observed_generation": None, "conditions": []}

@@ -12,7 +12,7 @@ import pytest
 
 from ansible_collections.bettercompute.bcd.plugins.plugin_utils import report
 
-from .plans import REBOOT, WRITE, plan, refused, unit, waits
+from .plans import REBOOT, WRITE, plan, refused, stuck, unit, waits
 
 DRIFTED = plan("PROGRESSING", unit("kernel-modules"), unit("sysctl", "progressing", steps=[WRITE]))
 WAITING = plan(
@@ -43,8 +43,32 @@ def test_the_document_holds_every_host_and_counts_them() -> None:
         "unreachable": 1,
         "unknown": 2,
         "drifted": 1,
+        "failing": 1,
         "reboot_required": 1,
+        "reboot_later": 0,
     }
+
+
+def test_only_what_has_nothing_left_to_do_waits_for_a_reboot() -> None:
+    waiting = unit("cpu", "progressing", steps=[WRITE], pending=waits("RebootRequired", REBOOT), reboot_required=True)
+    planned = plan("PROGRESSING", waiting, reboot_required=True)
+    summary = report.fleet_document({"planned": planned, "waiting": WAITING})["summary"]
+    assert (summary["reboot_required"], summary["reboot_later"]) == (1, 1)
+
+
+def test_a_host_with_a_failed_unit_is_counted_whatever_its_state() -> None:
+    mixed = plan("PROGRESSING", refused("sysctl", "no"), WAITING["units"][0])
+    document = report.fleet_document({"mixed": mixed, "stuck": UNPLANNED, "refused": REFUSED, "twice": TWICE})
+    assert document["summary"]["failing"] == 4
+    assert document["hosts"]["mixed"]["state"] == "progressing"
+    assert document["hosts"]["mixed"]["failing"] == ["sysctl"]
+
+
+@pytest.mark.parametrize("rc", [137, -9])
+def test_a_killed_module_is_told_as_one(rc: int) -> None:
+    told = {"failed": True, "rc": rc, "msg": "Module result deserialization failed: No start of json char found"}
+    host = report.fleet_document({"a": told})["hosts"]["a"]
+    assert host["message"] == f"the module was killed (rc {rc}; out of memory?): nothing is lost, run again"
 
 
 def test_drift_is_steps_to_take_and_unconverged_is_more() -> None:
@@ -133,6 +157,9 @@ def test_the_verdict_names_every_failure() -> None:
     told = plan("PROGRESSING", refused("sysctl", "kernel.core_pattern is refused"), WAITING["units"][0])
     assert report.verdict(told, "failed") == "sysctl: kernel.core_pattern is refused"
     assert report.verdict(told, "progressing") == f"sysctl: kernel.core_pattern is refused; {REBOOT}"
+    assert report.verdict(plan("FAILED", *(stuck(name, "garbage", False) for name in "abc")), "failed") == (
+        "a, b, c: garbage"
+    )
     assert report.verdict(TWICE, "terminal") == "the unit cpu is named twice"
 
 

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from html.parser import HTMLParser
 from typing import Any
 
@@ -12,11 +13,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ansible_collections.bettercompute.bcd.plugins.plugin_utils import markup, report, report_page
+from ansible_collections.bettercompute.bcd.plugins.plugin_utils import markup, report, report_page, said
 
-from .plans import REBOOT, WRITE, plan, refused, unit, waits
+from .plans import REBOOT, WRITE, governors, plan, refused, stuck, unit, waits
 
 VOID = {"meta", "br"}
+BARE = REBOOT.removeprefix("cpu: ")  # beside the unit's name
 HOSTILE = "\"><script>alert(1)</script><img src=x onerror='alert(2)'>&<!--"
 
 
@@ -117,7 +119,7 @@ def test_hosts_stand_against_units() -> None:
         three=plan("FAILED", refused("sysctl", "never")),
         four={"unreachable": True, "msg": "no route to host"},
     )
-    for text in ("2 steps", "RebootRequired", "Refused", "no route to host", "unreachable", WRITE["action"], REBOOT):
+    for text in ("2 steps", "RebootRequired", "Refused", "no route to host", "unreachable", WRITE["action"], BARE):
         assert str(text) in page.text
 
 
@@ -126,8 +128,92 @@ def test_one_reason_of_many_hosts_is_one_line() -> None:
     page = page_of(one=told, two=told)
     before = page.text.index("Waiting for a reboot")
     section = page.text[before : page.text.index("Host by host")]
-    assert section.count(REBOOT) == 1
+    assert section.count(BARE) == 1
     assert "one, two" in section
+    assert REBOOT not in page.text
+
+
+def waiting(*left: dict[str, Any]) -> dict[str, Any]:
+    """A host that waits for a reboot, with these steps before it."""
+    told = unit("cpu", "progressing", steps=list(left), pending=waits("RebootRequired", REBOOT), reboot_required=True)
+    return plan("PROGRESSING", told, reboot_required=True)
+
+
+def tiles(page: Page) -> dict[str, str]:
+    """The counts at the head of the page."""
+    head = page.texts[: page.texts.index("Hosts and units")]
+    return {word: count for word, count in zip(head, head[1:]) if count.isdigit()}
+
+
+def test_a_reboot_that_comes_after_converge_is_told_apart() -> None:
+    page = page_of(planned=waiting(WRITE), written=waiting())
+    assert (tiles(page)["wait for a reboot"], tiles(page)["will, after converge"]) == ("1", "1")
+    titles = ["Waiting for a reboot", BARE, "written", "Will wait for a reboot, after converge", BARE, "planned"]
+    told = page.text[page.text.index("What waits") : page.text.index("Host by host")]
+    assert re.search(".*".join(map(re.escape, titles)), told)
+    assert "1 step, RebootRequired" in page.text
+
+
+def test_failures_are_failed_and_come_first() -> None:
+    waits_too = unit("cpu", "progressing", pending=waits("RebootRequired", REBOOT))
+    page = page_of(
+        a_waiting=plan("PROGRESSING", waits_too),
+        b_mixed=plan("PROGRESSING", refused("sysctl", "no"), waits_too),
+        c_stuck=plan("PROGRESSING", stuck("cpu", "I/O error")),
+        d_converged=plan("CONVERGED", unit("cpu")),
+    )
+    counts = {word: tiles(page)[word] for word in ("hosts", "failed", "progressing", "converged")}
+    assert counts == {"hosts": "4", "failed": "2", "progressing": "1", "converged": "1"}
+    matrix = page.text[page.text.index("Hosts and units") : page.text.index("What waits")]
+    order = [matrix.index(name) for name in ("b_mixed", "c_stuck", "a_waiting", "d_converged")]
+    assert order == sorted(order)
+    assert "✕ StepFailed" in matrix
+    cells = page.all("td", "class")
+    assert cells.count("failed") == 2
+    titles = page.text[page.text.index("What waits") : page.text.index("Host by host")]
+    assert titles.index("Refused") < titles.index("another run may help") < titles.index("Waiting for a reboot")
+
+
+@pytest.mark.parametrize(
+    ("told", "title"),
+    [
+        (refused("cpu", "cpu: CPU 0 is never isolated"), "no run will help before the settings change"),
+        (
+            refused("cpu", "host.unit: managed outside bcd ([host] units = false in root's config.toml)"),
+            "Refused by the host's own configuration",
+        ),
+        (stuck("cpu", "applied.json is not a record", retryable=False), "before a person has mended it"),
+        (stuck("cpu", "cannot read /sys/x"), "another run may help"),
+        (
+            unit("cpu", "progressing", pending=waits("HeldBack", "x")),
+            "Held back by max_disruption",
+        ),
+    ],
+)
+def test_a_title_says_what_must_happen(told: dict[str, Any], title: str) -> None:
+    page = page_of(one=plan("FAILED", told))
+    titles = [text for text in page.texts if text in said.WAITS.values()]
+    assert len(titles) == 1
+    assert title in titles[0]
+
+
+def test_what_strikes_every_unit_is_told_once() -> None:
+    lock = "another pass holds the lock: run again when it has ended"
+    page = page_of(one=plan("PROGRESSING", *(stuck(name, lock) for name in ("sysctl", "cpu", "iommu"))))
+    assert page.text.count(lock) == 2  # among what waits, and at the host
+    assert page.text.count("all units") == 2
+    assert "all units: StepFailed" in page.text
+    partly = page_of(one=plan("PROGRESSING", stuck("sysctl", lock), stuck("cpu", lock), unit("iommu")))
+    assert "sysctl, cpu" in partly.texts
+
+
+def test_what_many_cpus_have_to_do_is_one_line() -> None:
+    page = page_of(one=plan("PROGRESSING", unit("cpu", "progressing", steps=governors(128))))
+    assert page.text.count("scaling_governor") == 1
+    assert f"{governors(1)[0]['action']}, and 127 more like it" in page.texts
+    assert "128 steps" in page.text
+    few = page_of(one=plan("PROGRESSING", unit("cpu", "progressing", steps=governors(2))))
+    assert few.text.count("scaling_governor") == 2
 
 
 @pytest.mark.parametrize(

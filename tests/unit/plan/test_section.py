@@ -145,6 +145,13 @@ def test_a_failed_unit_says_what_it_waits_for_too() -> None:
     assert section.message_of([both]) == "sysctl: cannot set a; sysctl: no b"
 
 
+def test_what_strikes_several_units_is_told_once_after_their_names() -> None:
+    struck = [
+        result(name, "progressing", "another pass holds the lock", reason="StepFailed") for name in ("cpu", "iommu")
+    ]
+    assert section.message_of([DONE, *struck, FAULTY]) == "cpu, iommu: another pass holds the lock; sysctl: no"
+
+
 # -- RebootRequired
 
 

@@ -16,13 +16,19 @@ description:
     files reach into it.
   - A loaded module whose parameters differ from its options is loaded again only when nothing uses it. One that is in
     use is reported as waiting for a reboot, with what holds it.
+  - Options that the kernel does not show, and that a module was loaded without, count as differing until it is loaded
+    again, in this boot or the next. Those of NVIDIA's driver are read from C(/proc/driver/nvidia/params).
+  - Only the modules that are named are unloaded, not what they alone need.
 options:
   load:
     description: Modules to load now and at every boot.
     type: list
     elements: str
   options:
-    description: Options by module, one line each, such as V(nested=1).
+    description:
+      - Options by module, one line each, such as V(nested=1).
+      - Each option is C(name), C(name=value) or C(name="a value with blanks"), in ASCII; what can be read in another way
+        is refused.
     type: dict
   blacklist:
     description:

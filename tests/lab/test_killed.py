@@ -27,7 +27,7 @@ def test_passes_that_are_killed_one_after_the_other_are_taken_up(
     lab.ssh(f"modprobe {kvm} nested=0")
     places = (
         "/etc/modprobe.d/bcd.conf",  # kernel-modules: the module has the old option still
-        f"modprobe -r -- {kvm}",  # it was taken out to be loaded again
+        f"rmmod -- {kvm}",  # it was taken out to be loaded again
         "/proc/sys/net/bridge/*",  # sysctl: no file yet
         "*/hugepages-1048576kB/nr_hugepages",  # hugepages: what the kernel gave is not known yet
         "/etc/systemd/system/dev-hugepages1G.mount",  # daemon-reload is owed

@@ -63,6 +63,27 @@ CASES = {
     "kernel-modules leaves": Case(
         PROFILES["debian"], {}, before={"kernel-modules": {"load": ["tun"], "blacklist": ["nouveau"]}}
     ),
+    "kernel-modules with ostree": Case(PROFILES["ostree"], {"kernel-modules": {**KVM, "blacklist": ["nouveau"]}}),
+    "kernel-modules leaves ostree": Case(
+        PROFILES["ostree"], {}, before={"kernel-modules": {"load": ["tun"], "blacklist": ["nouveau"]}}
+    ),
+    # An option that the kernel does not show, given to a module that is loaded: idle, and held by another.
+    "kernel-modules unseen": Case(
+        PROFILES["debian"],
+        {"kernel-modules": {"options": {"softdog": "soft_noboot=1"}}},
+        by_hand=(("modprobe", "softdog"),),
+    ),
+    "kernel-modules unseen in use": Case(
+        PROFILES["debian"],
+        {"kernel-modules": {"options": {"bridge": "unseen=1"}}},
+        by_hand=(("modprobe", "br_netfilter"),),
+    ),
+    # vhost_net stands on tun, which stays.
+    "kernel-modules one on the other": Case(
+        PROFILES["debian"],
+        {"kernel-modules": {"load": ["tun"], "blacklist": ["vhost_net"]}},
+        by_hand=(("modprobe", "vhost_net"),),
+    ),
     "sysctl": Case(PROFILES["debian"], {"sysctl": {"vm.swappiness": 10, "kernel.sysrq": 0}}),
     "hugepages": Case(PROFILES["debian"], {"hugepages": {"pages2m": 64, "pages1g": 1, "transparent": "never"}}),
     "hugepages from the boot loader": Case(SHORT_OF_1G, {"hugepages": {"pages1g": 2, "perNuma": True}}),

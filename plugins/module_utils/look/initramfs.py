@@ -12,7 +12,6 @@ from .kernel import release
 
 def initramfs(host: Host) -> Initramfs:
     """An ostree system keeps its own; else Debian's tool, else dracut."""
-    if host.exists("/run/ostree-booted"):
-        return Initramfs("rpm-ostree", release(host))
-    tool = next((tool for tool in ("update-initramfs", "dracut") if host.which(tool)), "")
-    return Initramfs(tool, release(host))
+    tools = ("rpm-ostree",) if host.exists("/run/ostree-booted") else ("update-initramfs", "dracut")
+    tool = next((tool for tool in tools if host.which(tool)), "")
+    return Initramfs(tool, release(host), root=host.uid() == 0)

@@ -9,6 +9,9 @@ from ..core.host import Host
 from ..core.unknown import later
 from ..plan.kernel_modules import PROBE, Module
 from ..plan.modprobe import Rival, parse_modprobe
+from ..plan.reload import FOLDER, record_path
+
+NVIDIA = "/proc/driver/nvidia/params"
 
 
 def release(host: Host) -> str:
@@ -38,13 +41,28 @@ def module(host: Host, name: str, parameters: tuple[str, ...], builtin: frozense
         builtin=refcnt is None and (plain in builtin or host.exists(folder)),
         refcnt=int(refcnt.strip() or 0) if refcnt else 0,
         holders=host.names(f"{folder}/holders"),
-        parameters={key: later(_parameter, host, folder, key) for key in parameters},
+        parameters={key: later(_parameter, host, plain, key) for key in parameters},
+        record=host.file(record_path(plain)),
     )
 
 
-def _parameter(host: Host, folder: str, key: str) -> str | None:
-    text = host.read(f"{folder}/parameters/{key}")
+def _parameter(host: Host, name: str, key: str) -> str | None:
+    """A parameter of a loaded module, None where it is not shown; NVIDIA's driver shows its own in another place."""
+    text = host.read(f"/sys/module/{name}/parameters/{key}")
+    if text is None and name == "nvidia" and key.startswith("NVreg_"):
+        return parse_nvidia(host.read(NVIDIA) or "").get(key[len("NVreg_") :])
     return None if text is None else text.strip()
+
+
+def parse_nvidia(text: str) -> dict[str, str]:
+    """/proc/driver/nvidia/params: `EnableMSI: 1` a line, texts in quotes; names are without their NVreg_."""
+    pairs = (line.partition(":") for line in text.splitlines())
+    return {key.strip(): value.strip().strip('"') for key, colon, value in pairs if colon}
+
+
+def recorded_modules(host: Host) -> tuple[str, ...]:
+    """The modules that have a record (see plan.reload)."""
+    return host.names(FOLDER)
 
 
 def modprobe_rivals(host: Host, modules: frozenset[str]) -> tuple[Rival, ...]:

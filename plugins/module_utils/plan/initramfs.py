@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from ..core.errors import SEEN_AS_ROOT, NotKnownYet, StepFailed
 from ..core.plan import Past
 from ..core.step import Step, run
 
@@ -14,30 +15,50 @@ DEBT = "initramfs"
 
 
 class Initramfs(NamedTuple):
-    """How this host makes its initramfs: the tool ("" when there is none) and the running kernel's release."""
+    """How this host makes its initramfs: the tool ("" when there is none) and the running kernel's release.
+
+    `root`: whether the account that looks is root, who alone may read an image on many hosts.
+    """
 
     tool: str
     release: str
+    root: bool = True
 
 
 # Every installed kernel is rebuilt: the next boot may take another one than the running.
 REBUILD = {
     "update-initramfs": ("update-initramfs", "-u", "-k", "all"),
     "dracut": ("dracut", "--regenerate-all", "--force"),
-    "rpm-ostree": ("rpm-ostree", "initramfs-etc", "--force-sync"),
+    "rpm-ostree": ("rpm-ostree", "initramfs-etc"),
 }
 
 
-def rebuild(now: Initramfs, tracked: str) -> Step | None:
-    """The step that rebuilds it and settles the debt; None where no tool is known. `tracked`: our file that goes in."""
+def rebuild(now: Initramfs, path: str, kept: bool) -> Step | None:
+    """The step that rebuilds it and settles the debt; None where no tool is known.
+
+    `path`: our file that goes in, or out where it is not `kept`: rpm-ostree is told, and looks at each that it tracks.
+    """
     if now.tool not in REBUILD:
         return None
-    argv = REBUILD[now.tool] + ((f"--track={tracked}",) if now.tool == "rpm-ostree" else ())
+    argv = REBUILD[now.tool]
+    if now.tool == "rpm-ostree":
+        argv += ("--force-sync", f"--track={path}") if kept else (f"--untrack={path}",)
     return run(argv, f"rebuild the initramfs with {now.tool}", lane=DEBT, pays=(DEBT,))
 
 
+def missing(path: str) -> str:
+    """The note for a host where no tool is known."""
+    return (
+        f"the initramfs is left as it is, since none of {', '.join(sorted(REBUILD))} is there: where this host boots "
+        f"with one, rebuild it by hand after each change of {path}"
+    )
+
+
 def carries(now: Initramfs, modules: tuple[str, ...], past: Past) -> bool:
-    """Whether one of the modules is in the running kernel's initramfs; true when that cannot be read."""
+    """Whether one of the modules is in the running kernel's initramfs; true when that cannot be read.
+
+    Raises NotKnownYet where another account than root could not read it.
+    """
     if not modules:
         return False
     if now.tool == "update-initramfs":
@@ -46,7 +67,13 @@ def carries(now: Initramfs, modules: tuple[str, ...], past: Past) -> bool:
         listing = past.ask(("lsinitrd", "--kver", now.release))
     else:
         return True
-    if listing.rc != 0:
+    try:
+        readable = listing.rc == 0
+    except StepFailed:  # it did not end
+        readable = False
+    if not readable and not now.root:
+        raise NotKnownYet(SEEN_AS_ROOT)
+    if not readable:
         return True
     wanted = {module.replace("-", "_") for module in modules}
     files = [line.split()[-1].rpartition("/")[2] for line in listing.out.splitlines() if line.strip()]

@@ -5,43 +5,26 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ..core.errors import Refused
-from ..core.plan import Field, Past, Plan, Todo
-from ..core.step import Effect, File, Step, run
+from ..core.plan import Past, Plan, Todo
+from ..core.step import Effect, File, Step, remove, run
+from ..core.unknown import later
 from . import initramfs
 from .files import HEADER, drop, is_as, keep
 from .initramfs import Initramfs
-from .modprobe import Rival, parse_options, same_value
-from .settings import strict
+from .modprobe import Rival, options_in, parse_options, same_value
+from .module_settings import UNIT, Settings, named
+from .reload import Loaded, parse_record, record_path, render_record
 
-UNIT = "kernel-modules"
 LOAD = "/etc/modules-load.d/bcd.conf"
 PROBE = "/etc/modprobe.d/bcd.conf"
-FIELDS = (
-    Field("load", "load", (list,)),
-    Field("options", "options", (dict,)),
-    Field("blacklist", "blacklist", (list,)),
-)
-
-NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
-# They let a passed-through device reach the host's memory.
-FORBIDDEN = {"vfio": "enable_unsafe_noiommu_mode", "vfio_iommu_type1": "allow_unsafe_interrupts"}
-
-
-class Settings(NamedTuple):
-    """Names are with underscores, sorted; options map a module to its line for modprobe."""
-
-    load: tuple[str, ...]
-    options: Mapping[str, str]
-    blacklist: tuple[str, ...]
 
 
 class Module(NamedTuple):
-    """A module as the kernel shows it; a parameter that it does not show is None."""
+    """A module as the kernel shows it; a parameter that it does not show is None. `record`: see `reload`."""
 
     name: str
     loaded: bool
@@ -49,66 +32,17 @@ class Module(NamedTuple):
     refcnt: int = 0
     holders: tuple[str, ...] = ()
     parameters: Mapping[str, str | None] = {}
+    record: File | None = None
 
 
 class Now(NamedTuple):
-    """What the host shows: our files, the modules that the settings name, their rivals, how the initramfs is made."""
+    """What the host shows: our files, the modules that the settings or a record name, their rivals, the initramfs."""
 
     load_file: File | None
     probe_file: File | None
     modules: Mapping[str, Module]
     initramfs: Initramfs
     rivals: tuple[Rival, ...] = ()
-
-
-# -- settings
-
-
-def check(given: dict[str, Any]) -> Settings:
-    """Settings in wire form as values; raises Refused for a name, an option or a pair that is never applied."""
-    wire = strict(UNIT, FIELDS, given)
-    load = _names("load", wire.get("load", []))
-    blacklist = _names("blacklist", wire.get("blacklist", []))
-    options: dict[str, str] = {}
-    for name, line in wire.get("options", {}).items():
-        module = _name("options", name)
-        if module in options:
-            raise Refused(f"{UNIT}: options names the module {module} twice (- and _ count alike): keep one")
-        options[module] = _option_line(module, line)
-    both = sorted(set(load) & set(blacklist))
-    if both:
-        raise Refused(f"{UNIT}: {', '.join(both)} is in load and in blacklist: keep it in one of them")
-    return Settings(load, options, blacklist)
-
-
-def _names(field: str, names: list[Any]) -> tuple[str, ...]:
-    return tuple(sorted({_name(field, name) for name in names}))
-
-
-def _name(field: str, name: Any) -> str:
-    if not isinstance(name, str) or not NAME.fullmatch(name):
-        raise Refused(f"{UNIT}: {field}: {name!r} is no module name (letters, digits, - and _, at most 64): correct it")
-    return name.replace("-", "_")
-
-
-def _option_line(module: str, line: Any) -> str:
-    if not isinstance(line, str) or not line.strip() or not line.isprintable() or "\\" in line or "#" in line:
-        raise Refused(f"{UNIT}: the options of {module} are {line!r}: give one printable line such as nested=1")
-    clean = " ".join(line.split())
-    forbidden = FORBIDDEN.get(module)
-    if forbidden and any(key.replace("-", "_") == forbidden for key, _value in parse_options(clean)):
-        raise Refused(f"{UNIT}: {module} {forbidden} is refused: it lets a passed-through device reach host memory")
-    return clean
-
-
-def parameters_of(settings: Settings, module: str) -> tuple[str, ...]:
-    """The parameters that the settings give a module: what a look reads."""
-    return tuple(dict.fromkeys(key for key, _value in parse_options(settings.options.get(module, ""))))
-
-
-def named(settings: Settings) -> tuple[str, ...]:
-    """Every module that the settings name."""
-    return tuple(sorted({*settings.load, *settings.options, *settings.blacklist}))
 
 
 # -- files
@@ -143,31 +77,43 @@ def _touched(before: File | None, after: str) -> tuple[bool, tuple[str, ...]]:
 
 
 def plan(settings: Settings, now: Now, past: Past) -> Plan:
-    """Our files, the initramfs where they reach into it, then each module in a lane of its own."""
+    """Our files, the initramfs where they reach into it, then each module in a lane of its own.
+
+    What is loaded comes first: a module that is loaded on top of another would keep it in use.
+    """
     todo = Todo()
     _refuse_built_in(settings, now)
-    probe = render_probe(settings) if settings.options or settings.blacklist else ""
-    _plan_probe(todo, probe, now, past)
+    stale = {name: _unshown(name, settings, now, past) for name in settings.options}
+    for name, differing in stale.items():
+        if differing:
+            keep(todo, record_path(name), _record(name, now, past), now.modules[name].record)
+    _plan_probe(todo, render_probe(settings) if settings.options or settings.blacklist else "", now, past)
     if settings.load:
         keep(todo, LOAD, render_load(settings), now.load_file, lane=LOAD)
     else:
         drop(todo, LOAD, now.load_file, lane=LOAD)
-    for name in sorted({*settings.load, *settings.options}):
-        with todo.lane(name):
-            _plan_module(todo, name, settings, now, past)
+    gone: set[str] = set()
     for name in settings.blacklist:
-        if now.modules[name].loaded:
-            with todo.lane(name):
-                _plan_unload(todo, now.modules[name])
-    todo.note(*_rival_notes(settings, now))
+        with todo.lane(name):
+            _plan_unload(todo, now, name, past, gone)
+    ours = {*settings.load, *settings.options} - {*settings.blacklist}
+    for name in sorted(ours, key=lambda name: (not now.modules[name].loaded, name)):
+        with todo.lane(name):
+            _plan_module(todo, name, settings, now, past, stale.get(name, []))
+    for name in sorted(now.modules.keys() - {*named(settings)}):
+        with todo.lane(name):
+            _forget(todo, now.modules[name], past)
+    todo.note(*_built_in_notes(settings, now), *_rival_notes(settings, now))
     return todo.plan()
 
 
 def absent(now: Now, past: Past) -> Plan:
-    """Remove our drop-ins; loaded modules stay."""
+    """Remove our drop-ins and records; loaded modules stay."""
     todo = Todo()
     _plan_probe(todo, "", now, past)
     drop(todo, LOAD, now.load_file, lane=LOAD)
+    for name, module in sorted(now.modules.items()):
+        drop(todo, record_path(name), module.record, lane=name)
     todo.note("modules that are loaded stay loaded until a reboot")
     return todo.plan()
 
@@ -178,28 +124,84 @@ def _refuse_built_in(settings: Settings, now: Now) -> None:
             raise Refused(f"{UNIT}: {name} is built into this kernel and cannot be kept out: take it off blacklist")
     for name in settings.options:
         module = now.modules[name]
-        if module.builtin and _differing(settings.options[name], module):
+        differing = _differing(settings.options[name], module) if module.builtin else []
+        if differing:
             raise Refused(
                 f"{UNIT}: {name} is built into this kernel, where options of modprobe.d do not reach it: "
-                f"set {name}.{settings.options[name].split()[0]} on the kernel command line and take them off"
+                f"set {name}.{differing[0]} on the kernel command line and take them off"
             )
 
 
 def _plan_probe(todo: Todo, text: str, now: Now, past: Past) -> None:
     """The modprobe.d file is the trunk: a module is never loaded without the options that belong to it."""
-    rebuild = initramfs.rebuild(now.initramfs, PROBE)
-    due = initramfs.DEBT in past.owed
-    differs = not is_as(now.probe_file, text) if text else now.probe_file is not None
-    if differs and rebuild:
-        keeps_out, modules = _touched(now.probe_file, text)
-        due = due or keeps_out or initramfs.carries(now.initramfs, modules, past)
-    owes = (initramfs.DEBT,) if due else ()
+    rebuild = initramfs.rebuild(now.initramfs, PROBE, kept=bool(text))
+    due: bool = later(_rebuild_is_due, text, now, past)
+    known = isinstance(due, bool)
+    owes = (initramfs.DEBT,) if known and due else ()
     if text:
         keep(todo, PROBE, text, now.probe_file, owes=owes)
     else:
         drop(todo, PROBE, now.probe_file, owes=owes)
-    if due and rebuild:
-        todo.add(rebuild)
+    if rebuild is None:
+        if due or text:
+            todo.note(initramfs.missing(PROBE))
+        return
+    with todo.lane(initramfs.DEBT):
+        if due:  # raises where it is not known
+            todo.add(rebuild)
+
+
+def _rebuild_is_due(text: str, now: Now, past: Past) -> bool:
+    """Whether the file's new lines reach into the initramfs, or a pass that died still owes a rebuild."""
+    if initramfs.DEBT in past.owed:
+        return True
+    differs = not is_as(now.probe_file, text) if text else now.probe_file is not None
+    if not differs:
+        return False
+    keeps_out, modules = _touched(now.probe_file, text)
+    return keeps_out or initramfs.carries(now.initramfs, modules, past)
+
+
+# -- modules
+
+
+def _loaded_with(name: str, now: Now, past: Past) -> str:
+    """Our options line that the running module was loaded with: as recorded in this boot, else as our file has it."""
+    record = _recorded(now.modules[name], past)
+    return record.options if record else options_in(now.probe_file.text if now.probe_file else "", name)
+
+
+def _recorded(module: Module, past: Past) -> Loaded | None:
+    """The module's record, if it is of this boot."""
+    record = parse_record(record_path(module.name), module.record.text) if module.record else None
+    return record if record and record.boot_id == past.boot_id else None
+
+
+def _record(name: str, now: Now, past: Past) -> str:
+    return render_record(Loaded(past.boot_id, _loaded_with(name, now, past)))
+
+
+def _unshown(name: str, settings: Settings, now: Now, past: Past) -> list[str]:
+    """The options that the kernel does not show and that the loaded module was not given when it was loaded."""
+    module = now.modules[name]
+    if not module.loaded or name in settings.blacklist:
+        return []
+    given = dict(parse_options(_loaded_with(name, now, past)))
+    return [
+        f"{key}={value}"
+        for key, value in parse_options(settings.options[name])
+        if module.parameters.get(key) is None and not (key in given and same_value(value, given[key]))
+    ]
+
+
+def _forget(todo: Todo, module: Module, past: Past) -> None:
+    """Remove the record of a module that is as it should be; one of an earlier boot says nothing and stays."""
+    if _recorded(module, past):
+        todo.add(_removal(module.name))
+
+
+def _removal(name: str) -> Step:
+    return remove(record_path(name), f"remove {record_path(name)}")
 
 
 def _load(name: str, settings: Settings) -> Step:
@@ -219,36 +221,50 @@ def _load(name: str, settings: Settings) -> Step:
     )
 
 
-def _plan_module(todo: Todo, name: str, settings: Settings, now: Now, past: Past) -> None:
+def _plan_module(todo: Todo, name: str, settings: Settings, now: Now, past: Past, unshown: list[str]) -> None:
     """Load what is not loaded; a loaded module takes new options by being loaded again, never while it is in use."""
     module = now.modules[name]
     reload = f"load {name}"  # a pass that dies between unloading and loading still owes the loading
-    if module.builtin or (not module.loaded and name not in settings.load and reload not in past.owed):
+    if module.builtin:
         return
     if not module.loaded:
-        todo.add(_load(name, settings)._replace(pays=(reload,)))
+        _forget(todo, module, past)
+        if name in settings.load or reload in past.owed:
+            todo.add(_load(name, settings)._replace(pays=(reload,)))
         return
-    differing = _differing(settings.options.get(name, ""), module)
+    differing = [*_differing(settings.options.get(name, ""), module), *unshown]
     if not differing:
+        _forget(todo, module, past)
         return
     if module.refcnt or module.holders:
         todo.wait(
             "RebootRequired",
-            f"{UNIT}: {name} is in use ({_users(module)}), and its options {' '.join(differing)} take effect "
-            "when it is loaded again: end its use and run again, or reboot the node",
+            f"{UNIT}: {name} waits for reload: it is in use ({_users(module)}), and its options {' '.join(differing)} "
+            "take effect when it is loaded again: end its use and run again, or reboot the node",
         )
         return
-    unload = run(
-        ("modprobe", "-r", "--", name),
+    unload = _unload(
+        name,
         f"unload the module {name}, to load it with {' '.join(differing)}",
-        disruption="service",
-        owes=(reload,),
-        effects=(Effect("gone", f"/sys/module/{name}"),),
+        (Effect("gone", f"/sys/module/{name}"),),
     )
-    todo.add(unload, _load(name, settings)._replace(disruption="service", pays=(reload,)))
+    todo.add(unload._replace(owes=(reload,)))
+    if unshown or _recorded(module, past):
+        todo.add(_removal(name))
+    todo.add(_load(name, settings)._replace(disruption="service", pays=(reload,)))
 
 
-def _plan_unload(todo: Todo, module: Module) -> None:
+def _unload(name: str, action: str, effects: tuple[Effect, ...]) -> Step:
+    """rmmod takes out the one module; modprobe -r would take what only it needs along, ours among it."""
+    return run(("rmmod", "--", name), action, disruption="service", effects=effects)
+
+
+def _plan_unload(todo: Todo, now: Now, name: str, past: Past, gone: set[str]) -> None:
+    """Unload a module that is kept out; `gone` collects those that this plan unloads."""
+    module = now.modules[name]
+    if not module.loaded:
+        _forget(todo, module, past)
+        return
     if module.refcnt or module.holders:
         todo.wait(
             "RebootRequired",
@@ -256,14 +272,15 @@ def _plan_unload(todo: Todo, module: Module) -> None:
             f"({_users(module)}): end its use and run again, or reboot the node",
         )
         return
-    todo.add(
-        run(
-            ("modprobe", "-r", "--", module.name),
-            f"unload the module {module.name}, which is kept out",
-            disruption="service",
-            effects=(Effect("gone", f"/sys/module/{module.name}"),),
-        )
-    )
+    gone.add(name)
+    effects = [Effect("gone", f"/sys/module/{name}")]
+    for below in now.modules.values():
+        if name in below.holders:
+            left = below.refcnt - len(gone & {*below.holders})
+            effects.append(Effect("gone", f"/sys/module/{below.name}/holders/{name}"))
+            effects.append(Effect("file", f"/sys/module/{below.name}/refcnt", f"{left}\n"))
+    todo.add(_unload(name, f"unload the module {name}, which is kept out", tuple(effects)))
+    _forget(todo, module, past)
 
 
 def _users(module: Module) -> str:
@@ -272,14 +289,27 @@ def _users(module: Module) -> str:
 
 
 def _differing(line: str, module: Module) -> list[str]:
-    """The options, as given, that the loaded module does not show; a parameter that it hides cannot be compared."""
-    wanted = dict(parse_options(line))
+    """The options, as given, that the loaded module shows with another value."""
     shown = module.parameters
     return [
         f"{key}={value}"
-        for key, value in wanted.items()
+        for key, value in parse_options(line)
         if shown.get(key) is not None and not same_value(value, shown[key] or "")
     ]
+
+
+def _built_in_notes(settings: Settings, now: Now) -> list[str]:
+    """Options that nothing shows and that modprobe.d does not bring to what is built in."""
+    notes = []
+    for name, line in sorted(settings.options.items()):
+        module = now.modules[name]
+        keys = [key for key, _value in parse_options(line) if module.parameters.get(key) is None]
+        if module.builtin and keys:
+            notes.append(
+                f"{name} is built into this kernel and does not show {', '.join(keys)}: options of modprobe.d do not "
+                f"reach it, set {name}.{keys[0]}= on the kernel command line"
+            )
+    return notes
 
 
 def _rival_notes(settings: Settings, now: Now) -> list[str]:

@@ -8,24 +8,26 @@ from __future__ import annotations
 from ..core.host import Host
 from ..core.plan import Unit
 from ..look.initramfs import initramfs
-from ..look.kernel import builtin_modules, modprobe_rivals, module
+from ..look.kernel import builtin_modules, modprobe_rivals, module, recorded_modules
 from ..plan import kernel_modules as planner
+from ..plan.module_settings import FIELDS, Settings, check, named, parameters_of
+from ..plan.module_settings import UNIT as NAME
 
 
-def look(host: Host, settings: planner.Settings | None) -> planner.Now:
-    """Our files, and every module that the settings name."""
-    names = planner.named(settings) if settings else ()
+def look(host: Host, settings: Settings | None) -> planner.Now:
+    """Our files, and every module that the settings or a record of ours name."""
+    mine = named(settings) if settings else ()
+    names = tuple(sorted({*mine, *recorded_modules(host)}))
     builtin = builtin_modules(host) if names else frozenset()
     return planner.Now(
         load_file=host.file(planner.LOAD),
         probe_file=host.file(planner.PROBE),
         modules={
-            name: module(host, name, planner.parameters_of(settings, name) if settings else (), builtin)
-            for name in names
+            name: module(host, name, parameters_of(settings, name) if settings else (), builtin) for name in names
         },
         initramfs=initramfs(host),
-        rivals=modprobe_rivals(host, frozenset(names)),
+        rivals=modprobe_rivals(host, frozenset(mine)),
     )
 
 
-UNIT = Unit(planner.UNIT, planner.FIELDS, planner.check, look, planner.plan, planner.absent)
+UNIT = Unit(NAME, FIELDS, check, look, planner.plan, planner.absent)

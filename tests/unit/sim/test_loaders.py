@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 
 import pytest
@@ -204,6 +205,25 @@ def test_rpm_ostree_kargs(make: Maker) -> None:
     assert host.read("/run/ostree-booted") == ""
     assert host.run("rpm-ostree", "kargs", "--delete-if-present=iommu=pt").returncode == 0
     assert "iommu=pt" not in host.run("rpm-ostree", "kargs").stdout
+
+
+def test_rpm_ostree_tracks_files_of_etc_that_are_there(make: Maker) -> None:
+    host = make("ostree")
+    command = ("rpm-ostree", "initramfs-etc")
+    assert host.run(*command).stdout == "No tracked files.\n"
+    assert host.run(*command, "--track=/usr/lib/x").stderr == "error: Path outside /etc forbidden: /usr/lib/x\n"
+    missing = host.run(*command, "--track=/etc/modprobe.d/a.conf")
+    assert (missing.returncode, missing.stderr) == (
+        1,
+        "error: fstatat(etc/modprobe.d/a.conf): No such file or directory\n",
+    )
+    host.write("/etc/modprobe.d/a.conf", "blacklist nouveau\n")
+    assert host.run(*command, "--track", "/etc/modprobe.d/a.conf").returncode == 0
+    assert host.run(*command, "--track=/etc/modprobe.d/a.conf", "--unchanged-exit-77").returncode == 77
+    os.unlink(f"{host.tree}/etc/modprobe.d/a.conf")
+    assert host.run(*command, "--force-sync").returncode == 1
+    assert host.run(*command, "--untrack=/etc/modprobe.d/a.conf").returncode == 0
+    assert host.run(*command).stdout == "No tracked files.\n"
 
 
 def test_an_initramfs_holds_the_rules_of_the_day_it_was_made(make: Maker) -> None:

@@ -151,3 +151,8 @@ def test_pages_that_are_given_back_leave_nothing(converged: Converged, eyes: Eye
     assert not eyes.host.mount_point("/dev/hugepages1G").exists
     for line in eyes.menu_lines():
         assert not [word for word in line if word.startswith("hugepages")]
+    # Now no file tells any more that we were here, GRUB's menu to the byte among them.
+    cleaned = fingerprint(stage.machine)
+    stage.machine.revert()
+    untouched = fingerprint(stage.machine)
+    assert [path for path in cleaned.changed_since(untouched) if path in cleaned.files | untouched.files] == []

@@ -27,8 +27,8 @@ options:
   options:
     description:
       - Options by module, one line each, such as V(nested=1).
-      - Each option is C(name), C(name=value) or C(name="a value with blanks"), in ASCII; what can be read in another way
-        is refused.
+      - Each option is C(name), C(name=value) or C(name="a value with blanks"), in ASCII; what can be read in
+        another way is refused.
     type: dict
   blacklist:
     description:

@@ -60,16 +60,17 @@ def test_every_block_is_held_by_a_test() -> None:
     assert {block.name for block in blocks() if block.language == "yaml"} == {"inventory.yml", "modules.yml"}
     assert {block.language for block in blocks()} == {"yaml", "sh"}
     programs = {next(word for word in shlex.split(line) if "=" not in word) for line in commands()}
-    assert programs == {"make", "ansible-galaxy", "ansible-playbook"}
+    assert programs == {"make", "ansible-galaxy", "ansible-playbook", "export"}
 
 
 def test_the_commands_lead_to_a_converged_host(readers: Path) -> None:
     host = SimulatedHost(str(readers / "trees" / "sandbox-01"))
     outputs = []
+    variables: dict[str, str] = {}
     for line in commands():
         words = shlex.split(line)
-        variables = dict(word.split("=", 1) for word in words if re.match("[A-Z_]+=", word))
-        words = words[len(variables) :]
+        if words[0] == "export":  # holds for the commands below it, as in a shell
+            variables.update(word.split("=", 1) for word in words[1:])
         if words[0] != "ansible-playbook":
             continue
         assert words[1:3] == ["-i", "inventory.yml"]
@@ -78,12 +79,18 @@ def test_the_commands_lead_to_a_converged_host(readers: Path) -> None:
         )
         assert played.rc == 0, f"{line}\n{played.out}"
         outputs.append((words[3].rpartition(".")[2], played.out))
-    assert [name for name, _unused in outputs[:5]] == ["plan", "converge", "converge", "reboot", "converge"]
+    assert [name for name, _unused in outputs] == ["plan", "converge", "converge", "reboot", "converge", "converge"]
     changed = ["changed=0" not in out for _unused, out in outputs]
-    assert changed == [True, True, False, True, False, False, False]
-    assert "no unit waits for a reboot any more, and every unit is converged" in " ".join(outputs[3][1].split())
-    assert "PASS REPORT" in outputs[-1][1]
-    assert re.search(r"^sandbox-01 +converged +- +- +-$", outputs[-1][1], re.MULTILINE)
+    assert changed == [True, True, False, True, False, False]
+    planned, first, second, rebooted, last, _unused = (out.partition("PASS REPORT") for _name, out in outputs)
+    assert re.search(r"^sandbox-01 would:\n +1\. kernel-modules: ", planned[2], re.MULTILINE)
+    row = r"^sandbox-01 +progressing +{} +RebootRequired: hugepages, cpu, iommu +-$"
+    assert re.search(row.format("kernel-modules, sysctl, hugepages, cpu, iommu"), first[2], re.MULTILINE)
+    assert re.search(row.format("-"), second[2], re.MULTILINE)
+    for seen in (first, second):
+        assert "sandbox-01: cpu: CPUs 4-63,68-127 are isolated from the next boot" in seen[2]
+    assert "no unit waits for a reboot any more, and every unit is converged" in " ".join(rebooted[0].split())
+    assert re.search(r"^sandbox-01 +converged +- +- +-$", last[2], re.MULTILINE)
     assert host.read("/sys/devices/system/cpu/isolated") == "4-63,68-127\n"
     for node in (0, 1):
         pages = f"/sys/devices/system/node/node{node}/hugepages/hugepages-1048576kB/nr_hugepages"

@@ -64,7 +64,8 @@ class CallbackModule(CallbackBase):
 
     def v2_runner_on_unreachable(self, result: Any) -> None:
         """A host that could not be reached."""
-        self._pass.fault(result._host.get_name(), f"unreachable: {result._result.get('msg') or 'no reason given'}")
+        why = f"unreachable: {result._result.get('msg') or 'no reason given'}"
+        self._pass.fault(result._host.get_name(), why, ours=_is_ours(result))
 
     def v2_playbook_on_stats(self, stats: Any) -> None:
         """The end of the run."""

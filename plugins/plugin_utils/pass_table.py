@@ -24,6 +24,7 @@ class Pass:
         self._units: dict[str, dict[str, Mapping[str, Any]]] = {}
         self._changed: dict[str, list[str]] = {}
         self._faults: dict[str, str] = {}
+        self._ours = False  # whether the run had anything to do with us
         self._astray: set[str] = set()  # hosts that came to no result, and to no whole host's result since
         self._planned: dict[str, bool] = {}
 
@@ -38,18 +39,20 @@ class Pass:
             units = [result]
         else:
             return False
+        self._ours = True
         seen = self._units.setdefault(host, {})
         changed = self._changed.setdefault(host, [])
         self._planned[host] = planned
         for unit in units:
             name = str(unit["unit"])
-            seen[name] = unit
+            seen[name] = _after(seen.get(name), unit)
             if unit.get("changed") and name not in changed:
                 changed.append(name)
         return True
 
-    def fault(self, host: str, message: str) -> None:
-        """Take in why a host did not come to a result at all."""
+    def fault(self, host: str, message: str, ours: bool = True) -> None:
+        """Take in why a host did not come to a result at all; `ours`: in a task of this collection."""
+        self._ours = self._ours or ours
         self._faults.setdefault(host, " ".join(message.split()))
         self._astray.add(host)
 
@@ -58,7 +61,7 @@ class Pass:
 
         Nothing when the run had nothing to do with us.
         """
-        if not self._units:
+        if not self._ours:
             return []
         names = sorted({*self._units, *self._faults}, key=lambda name: (not self._is_failing(name), name))
         header = PLANNED if all(self._planned.values()) else HEADER
@@ -138,6 +141,13 @@ class Pass:
         lines = [line for unit in self._of(host) for line in _due(unit)]
         width = len(str(len(lines)))
         return [f"  {number:{width}}. {line}" for number, line in enumerate(lines, 1)]
+
+
+def _after(earlier: Mapping[str, Any] | None, unit: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The later result; a failure stands while what it left undone is still to do, and was not tried again."""
+    if earlier is None or "reason" not in earlier or "reason" in unit or not section.steps_left(unit):
+        return unit
+    return {**unit, **{key: earlier[key] for key in ("reason", "retryable", "msg") if key in earlier}}
 
 
 def _due(unit: Mapping[str, Any]) -> list[str]:

@@ -26,8 +26,10 @@ def test_a_run_of_others_says_nothing() -> None:
     seen = Pass()
     assert not seen.add("a", {"changed": True, "stdout": "x"})
     assert not seen.add("a", {"unit": "ssh.service", "state": "started"})
-    seen.fault("b", "unreachable: no route")
+    seen.fault("b", "unreachable: no route", ours=False)
     assert seen.lines() == []
+    seen.fault("b", "the module was killed")
+    assert [cell.strip() for cell in cells(seen.lines()[1])] == ["b", "no result", "-", "-", "-"]
 
 
 def test_a_line_a_host_and_below_every_reason() -> None:
@@ -146,3 +148,13 @@ def test_a_host_whose_last_module_died_is_failed() -> None:
     assert [cell.strip() for cell in cells(seen.lines()[1])][:2] == ["a", "failed"]
     seen.add("a", plan("CONVERGED", unit("sysctl")))
     assert [cell.strip() for cell in cells(seen.lines()[1])][:2] == ["a", "converged"]
+
+
+def test_a_failure_stands_until_its_unit_was_tried_again() -> None:
+    seen = Pass()
+    seen.add("a", plan("PROGRESSING", stuck("sysctl", "I/O error")))
+    seen.add("a", plan("PROGRESSING", unit("sysctl", "progressing", steps=[WRITE])))
+    assert [cell.strip() for cell in cells(seen.lines()[1])] == ["a", "failed", "-", "-", "StepFailed: sysctl"]
+    assert seen.lines()[2:] == ["a: sysctl: I/O error"]
+    seen.add("a", plan("CONVERGED", unit("sysctl")))
+    assert [cell.strip() for cell in cells(seen.lines()[1])] == ["a", "converged", "-", "-", "-"]

@@ -74,7 +74,7 @@ def _tiles(summary: Mapping[str, int], hosts: Mapping[str, Any]) -> Html:
         *((MARKS[state][1], states.count(state), state) for state in MARKS),
         ("with drift", summary["drifted"], "plain"),
         ("wait for a reboot", summary["reboot_required"], "plain"),
-        ("will, after converge", summary["reboot_later"], "later"),
+        ("will wait, after converge", summary["reboot_later"], "later"),
     ]
     return element(
         "dl",
@@ -156,7 +156,7 @@ def _wait_group(reason: str, lines: Mapping[tuple[str, str], list[str]], anchors
         element(
             "tr",
             element("th", unit, scope="row"),
-            element("td", message),
+            element("td", message, class_="message"),
             element("td", *_links(names, anchors)),
         )
         for (unit, message), names in lines.items()

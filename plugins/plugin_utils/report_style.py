@@ -63,6 +63,7 @@ ul, ol { margin: .3rem 0; padding-left: 1.4rem; }
 li, td, p, h4 { overflow-wrap: anywhere; }
 h3, th { overflow-wrap: break-word; }
 .name { white-space: nowrap; }
+.message { min-width: 16rem; }
 .note { color: var(--soft); }
 figure { margin: .6rem 0; }
 figcaption { font: .85rem/1.4 ui-monospace, monospace; color: var(--soft); overflow-wrap: anywhere; }
@@ -76,6 +77,7 @@ pre span { display: block; min-height: 1em; }
 .pair dt { color: var(--soft); }
 .pair dd { margin: 0; overflow-wrap: anywhere; }
 code { font: .9em ui-monospace, monospace; white-space: pre-wrap; }
+@media (max-width: 40rem) { .matrix th:first-child { position: static; } }
 @media print {
   body { padding: 0; max-width: none; font-size: 10pt; }
   .host, tr, figure { break-inside: avoid; }

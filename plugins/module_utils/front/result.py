@@ -47,7 +47,7 @@ def alike(lines: Iterable[Line], key: Callable[[Line], object]) -> Iterator[list
 
 def of_any_cpu(text: str) -> str:
     """The text without the CPU's number: a step for each CPU says the same of all."""
-    return re.sub(r"\bcpu[0-9]+", "cpu", text)
+    return re.sub(r"\bcpu ?[0-9]+", "cpu", text, flags=re.IGNORECASE)
 
 
 def _folded(diff: Iterable[Mapping[str, str]]) -> list[dict[str, str]]:

@@ -122,7 +122,7 @@ def test_a_plan_lists_its_steps() -> None:
         "  1. sysctl: write /etc/sysctl.d/90-bcd.conf",
         "  2. sysctl: restart x.service (service)",
         "  3. sysctl: known after the module tun is loaded",
-        "  4. cpu: set /sys/devices/system/cpu/cpu0/cpufreq/scaling_governor performance, and 127 more like it",
+        "  4. cpu: set the governor of CPU 0 to performance (now: powersave), and 127 more like it",
     ]
 
 

@@ -35,10 +35,8 @@ def stuck(name: str, message: str, retryable: bool = True) -> dict[str, Any]:
 
 def governors(number: int) -> list[dict[str, Any]]:
     """The steps that set the governor of so many CPUs."""
-    place = "/sys/devices/system/cpu/cpu{}/cpufreq/scaling_governor"
-    return [
-        {"action": f"set {place.format(cpu)} performance", "disruption": "none", "done": False} for cpu in range(number)
-    ]
+    action = "set the governor of CPU {} to performance (now: powersave)"
+    return [{"action": action.format(cpu), "disruption": "none", "done": False} for cpu in range(number)]
 
 
 def plan(state: str, *units: dict[str, Any], message: str = "", **more: Any) -> dict[str, Any]:

@@ -147,7 +147,7 @@ def tiles(page: Page) -> dict[str, str]:
 
 def test_a_reboot_that_comes_after_converge_is_told_apart() -> None:
     page = page_of(planned=waiting(WRITE), written=waiting())
-    assert (tiles(page)["wait for a reboot"], tiles(page)["will, after converge"]) == ("1", "1")
+    assert (tiles(page)["wait for a reboot"], tiles(page)["will wait, after converge"]) == ("1", "1")
     titles = ["Waiting for a reboot", BARE, "written", "Will wait for a reboot, after converge", BARE, "planned"]
     told = page.text[page.text.index("What waits") : page.text.index("Host by host")]
     assert re.search(".*".join(map(re.escape, titles)), told)
@@ -209,11 +209,11 @@ def test_what_strikes_every_unit_is_told_once() -> None:
 
 def test_what_many_cpus_have_to_do_is_one_line() -> None:
     page = page_of(one=plan("PROGRESSING", unit("cpu", "progressing", steps=governors(128))))
-    assert page.text.count("scaling_governor") == 1
+    assert page.text.count("set the governor of CPU") == 1
     assert f"{governors(1)[0]['action']}, and 127 more like it" in page.texts
     assert "128 steps" in page.text
     few = page_of(one=plan("PROGRESSING", unit("cpu", "progressing", steps=governors(2))))
-    assert few.text.count("scaling_governor") == 2
+    assert few.text.count("set the governor of CPU") == 2
 
 
 @pytest.mark.parametrize(

@@ -34,6 +34,12 @@ def kvm_module(machine: Machine) -> str:
     return "kvm_amd" if "svm" in flags else "kvm_intel"
 
 
+def load_without_nesting(machine: Machine, kvm: str) -> None:
+    """The module with another option than the example asks for; the CPU itself has had it loaded at the boot."""
+    machine.ssh(f"modprobe -r {kvm} && modprobe {kvm} nested=0")
+    assert machine.read(f"/sys/module/{kvm}/parameters/nested").strip() in ("0", "N")
+
+
 def vendor(machine: Machine) -> str:
     """The CPU's vendor_id."""
     return machine.ssh("grep -m1 ^vendor_id /proc/cpuinfo").out.split()[-1]

@@ -24,7 +24,7 @@ def test_passes_that_are_killed_one_after_the_other_are_taken_up(
 ) -> None:
     stage = Stage(lab, tmp_path_factory.mktemp("kills"))
     section, kvm, vendor = sandbox.section(lab), sandbox.kvm_module(lab), sandbox.vendor(lab)
-    lab.ssh(f"modprobe {kvm} nested=0")
+    sandbox.load_without_nesting(lab, kvm)
     places = (
         "/etc/modprobe.d/bcd.conf",  # kernel-modules: the module has the old option still
         f"rmmod -- {kvm}",  # it was taken out to be loaded again

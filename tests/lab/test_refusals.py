@@ -89,7 +89,7 @@ def test_fail_on_decides_the_exit_status_with_a_waiting_unit(stage: Stage, fail_
 
 def test_what_is_held_back_is_planned_and_said(stage: Stage, eyes: Eyes) -> None:
     kvm = sandbox.kvm_module(stage.machine)
-    stage.machine.ssh(f"modprobe {kvm} nested=0")
+    sandbox.load_without_nesting(stage.machine, kvm)
     section = {"kernel-modules": {"load": [kvm], "options": {kvm: "nested=1"}}}
     planned = stage.plan(section, bcd_converge_max_disruption="none")
     done = stage.converge(section, bcd_converge_max_disruption="none")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -22,6 +23,8 @@ from tests.sim.tree import PROFILES
 MODULES = {"kernel-modules": {"load": ["br_netfilter"]}}
 SYSCTL = {"sysctl": {"vm.swappiness": 10}}
 ISOLATED = {"cpu": {"isolate": "2-3"}}
+NESTED = {"kernel-modules": {"load": ["kvm_intel"], "options": {"kvm_intel": "nested=1"}}}
+TABLE = {"ANSIBLE_CALLBACKS_ENABLED": "bettercompute.bcd.pass_report"}
 TWO_REBOOTS = {**ISOLATED, "iommu": {}}
 REFUSED = {"sysctl": {"kernel.core_pattern": "|/tmp/x"}}
 
@@ -83,6 +86,17 @@ def state_of(host: SimulatedHost) -> dict[str, str]:
     return found
 
 
+def record(host: SimulatedHost) -> dict[str, Any]:
+    """Root's record of what waits for a reboot."""
+    found: dict[str, Any] = json.loads(host.read("/var/lib/bcd-hostconfig/reboot.json") or "{}")
+    return found
+
+
+def waiting(host: SimulatedHost) -> dict[str, str]:
+    """What each unit that waits for a reboot says, by root's record."""
+    return dict(record(host).get("units", {}))
+
+
 def put_down(host: SimulatedHost) -> None:
     """Let no connection reach the host."""
     host.change(misboot="never-back")
@@ -116,7 +130,51 @@ def test_converge_takes_the_hosts_it_is_told(make: Maker) -> None:
     assert hosts.host("two").read("/proc/sys/vm/swappiness") == "10\n"
 
 
+@pytest.mark.parametrize("playbook", ["converge", "plan"])
+@pytest.mark.parametrize(
+    ("section", "sentence"),
+    [
+        (None, "bcd_converge_units is not defined: give the section of the host, {} to clean everything"),
+        (
+            [{"sysctl": {"vm.swappiness": 10}}],
+            'bcd_converge_units is [{"sysctl": {"vm.swappiness": 10}}]: it is a mapping from a unit\'s name to',
+        ),
+    ],
+)
+def test_a_section_that_is_none_is_told_in_a_sentence(make: Maker, playbook: str, section: Any, sentence: str) -> None:
+    hosts = make(one=section)
+    played = hosts.play(playbook, as_json=True)
+    assert played.rc != 0
+    told = [event["result"].get("msg", "") for event in played.events()["tasks"] if event["status"] == "failed"]
+    assert told
+    assert all(sentence in " ".join(message.split()) for message in told)
+
+
+def test_the_pass_report_tells_a_killed_module(make: Maker) -> None:
+    hosts = make(one=SYSCTL)
+    hosts.host("one").fault({"at_step": 1, "do": "kill"})
+    played = hosts.play("converge", variables=TABLE)
+    assert played.rc != 0
+    table = played.out.partition("PASS REPORT")[2]
+    assert "one-01: the module was killed (rc 137; out of memory?): nothing is lost, run again" in table
+    assert "deserialization" not in table
+
+
 # -- plan
+
+
+@pytest.mark.parametrize("arguments", [("plan",), ("converge", "--check")])
+def test_a_plan_shows_its_steps(make: Maker, arguments: tuple[str, ...]) -> None:
+    hosts = make(one={**SYSCTL, "cpu": {"governor": "performance"}})
+    played = hosts.play(*arguments, variables=TABLE)
+    assert played.rc == 0, played.out
+    table = played.out.partition("PASS REPORT")[2].splitlines()
+    assert re.search("^one-01 +progressing +sysctl, cpu +- +-$", "\n".join(table), re.MULTILINE)
+    steps = table[table.index("one-01 would:") + 1 :]
+    assert any(line.endswith(". sysctl: write /etc/sysctl.d/90-bcd.conf") for line in steps)
+    assert [line.split(".")[0].strip() for line in steps if line] == [str(n + 1) for n in range(len(steps))]
+    (governors,) = [line for line in steps if "set the governor" in line]
+    assert governors.endswith("cpu: set the governor of CPU 0 to performance (now: powersave), and 7 more like it")
 
 
 def test_plan_reports_the_fleet_and_changes_nothing(make: Maker) -> None:
@@ -167,7 +225,8 @@ def test_plan_reports_a_fleet_of_which_no_host_answers(make: Maker) -> None:
     put_down(hosts.host("gone"))
     assert hosts.play("plan").rc != 0
     assert hosts.report()["summary"] == {
-        **dict.fromkeys(("converged", "progressing", "failed", "unknown", "drifted", "reboot_required"), 0),
+        **dict.fromkeys(("converged", "progressing", "failed", "unknown", "drifted", "failing"), 0),
+        **dict.fromkeys(("reboot_required", "reboot_later"), 0),
         **dict.fromkeys(("hosts", "unreachable"), 1),
     }
 
@@ -211,6 +270,39 @@ def test_reboot_proves_that_it_was_enough_and_the_next_pass_changes_nothing(make
     assert "no unit waits for a reboot" in hosts.play("reboot", "-e", "bcd_hosts=one").out
 
 
+def test_reboot_acts_on_what_a_pass_unit_by_unit_found_waiting_without_steps(make: Maker) -> None:
+    hosts = make(one=NESTED)
+    assert hosts.play("converge").rc == 0
+    one = hosts.host("one")
+    one.hold_module("kvm_intel", 1)
+    one.write("/sys/module/kvm_intel/parameters/nested", "N\n")
+    assert waiting(one) == {}
+    boot = one.read("/proc/sys/kernel/random/boot_id")
+    played = hosts.play("converge", "-e", "bcd_converge_mode=tasks", as_json=True)
+    assert played.rc == 0, played.out
+    (status,) = of_task(played, "Converge what is left", "one-01")
+    assert (status["todo"], status["reboot_required"]) == ([], True)
+    assert list(waiting(one)) == ["kernel-modules"]
+    assert "reboot the node" in waiting(one)["kernel-modules"]
+    rebooted = hosts.play("reboot")
+    assert rebooted.rc == 0, rebooted.out
+    assert "no unit waits for a reboot any more" in " ".join(rebooted.out.split())
+    assert one.read("/proc/sys/kernel/random/boot_id") != boot
+
+
+def test_a_pass_unit_by_unit_sees_that_a_reboot_by_hand_was_not_enough(make: Maker) -> None:
+    hosts = make(one=ISOLATED)
+    assert hosts.play("converge").rc == 0
+    one = hosts.host("one")
+    one.change(misboot="other-loader")
+    boot = one.reboot()
+    assert record(one)["boot_id"] != boot
+    played = hosts.play("converge", "-e", "bcd_converge_mode=tasks")
+    assert played.rc == 0, played.out
+    assert record(one)["boot_id"] == boot
+    assert list(waiting(one)) == ["cpu"]
+
+
 def test_reboot_in_check_mode_says_what_it_would_do(make: Maker) -> None:
     hosts = make(one=ISOLATED)
     assert hosts.play("converge").rc == 0
@@ -230,10 +322,60 @@ def test_reboot_stops_at_a_host_that_boots_without_what_it_waits_for(make: Maker
     assert played.rc != 0
     assert "one-01: still required after the reboot: cpu: " in " ".join(played.out.split())
     assert hosts.host("two").read("/proc/sys/kernel/random/boot_id") == boot
+    assert "the hosts after it were not looked at, 1: two-01: mend it and start" in " ".join(played.out.split())
+    assert "leave this host out with --limit '!one-01'" in " ".join(played.out.split())
     again = hosts.play("reboot")
     assert again.rc != 0
     assert "rebooted since, and still to be looked at: cpu" in " ".join(again.out.split())
     assert "one-01: still required after the reboot: cpu: " in " ".join(again.out.split())
+
+
+def test_reboot_is_not_done_again_for_what_it_was_in_vain_for(make: Maker) -> None:
+    hosts = make(one=ISOLATED)
+    assert hosts.play("converge").rc == 0
+    one = hosts.host("one")
+    one.change(misboot="other-loader")
+    boot = one.reboot()
+    assert hosts.play("converge").rc == 0
+    assert "booted without the argument" in waiting(one)["cpu"]
+    played = hosts.play("reboot", as_json=True)
+    assert played.rc != 0
+    (vain,) = of_task(played, "Stop where another reboot would be in vain", "one-01")
+    assert "(booted without the argument: it was in place for GRUB" in vain["msg"]
+    assert "not rebooted again, as the last reboot was in vain: see which loader" in vain["msg"]
+    (stop,) = of_task(played, "Stop, and say what was not looked at", "one-01")
+    assert stop["msg"] == "one-01: stopped here for the reason above: mend it and start the playbook again"
+    assert one.read("/proc/sys/kernel/random/boot_id") == boot + "\n"
+    checked = hosts.play("reboot", "--check")
+    assert checked.rc == 0, checked.out
+    assert "not rebooted again" in " ".join(checked.out.split())
+    forced = hosts.play("reboot", "-e", "bcd_reboot_again=true")
+    assert "one-01: still required after the reboot: cpu: " in " ".join(forced.out.split())
+    assert one.read("/proc/sys/kernel/random/boot_id") != boot + "\n"
+
+
+def test_reboot_says_once_what_is_wrong_with_the_record(make: Maker) -> None:
+    hosts = make(one=ISOLATED)
+    assert hosts.play("converge").rc == 0
+    boot = hosts.host("one").read("/proc/sys/kernel/random/boot_id")
+    hosts.host("one").write("/var/lib/bcd-hostconfig/reboot.json", "garbage")
+    played = hosts.play("reboot", as_json=True)
+    assert played.rc != 0
+    (result,) = of_task(played, "Stop where root's record cannot be read", "one-01")
+    assert result["msg"].count("/var/lib/bcd-hostconfig/reboot.json") == 1
+    assert "look at it, then move it away" in result["msg"]
+    assert "become" not in result["msg"]
+    assert hosts.host("one").read("/proc/sys/kernel/random/boot_id") == boot
+
+
+def test_reboot_says_which_hosts_it_did_not_look_at_behind_one_that_is_gone(make: Maker) -> None:
+    hosts = make(gone=ISOLATED, two=ISOLATED)
+    put_down(hosts.host("gone"))
+    played = hosts.play("reboot", "--limit", "gone-01:two-01")
+    assert played.rc != 0
+    told = " ".join(played.out.split())
+    assert "the hosts after it were not looked at, 1: two-01" in told
+    assert "--limit 'gone-01:two-01:!gone-01'" in told
 
 
 def test_reboot_goes_on_with_the_proof_where_it_was_interrupted(make: Maker) -> None:
@@ -254,7 +396,8 @@ def test_reboot_stops_at_a_host_that_does_not_come_back_as_another_boot(make: Ma
     played = hosts.play("reboot", "-e", "bcd_reboot_timeout=3")
     assert played.rc != 0
     assert "one-01" in played.out
-    assert "two-01" not in played.out
+    assert "[two-01]" not in played.out
+    assert "--limit '!one-01'" in " ".join(played.out.split())
     assert hosts.host("two").read("/proc/sys/kernel/random/boot_id") == boot
 
 

@@ -20,6 +20,7 @@ from tests.sim.host import SimulatedHost
 from tests.sim.tree import PROFILES
 
 SYSCTL_FILE = "/etc/sysctl.d/90-bcd.conf"
+APPLIED = "/var/lib/bcd-hostconfig/applied.json"
 LOAD_FILE = "/etc/modules-load.d/bcd.conf"
 BRIDGED = {
     "kernel-modules": {"load": ["tun", "br_netfilter"]},
@@ -33,6 +34,8 @@ MIXED = {
     "nvidia-driver": {"branch": "580"},
 }
 HOST = "one-01"
+# A whole host's result after a pass that failed and changed the host.
+STATUS = ("changed", "units", "unconverged", "todo", "secrets_needed", "reboot_required", "section", "inventory", "msg")
 RECAP = ("ok", "changed", "skipped", "failures", "rescued")
 
 
@@ -217,8 +220,22 @@ def test_one_report_names_the_refused_and_the_waiting_and_the_others_converge(si
     assert "reboot the node" in ran.custom[HOST]["cpu"]
     (shown,) = ran.results("debug")
     fact = json.loads(shown["msg"]) if isinstance(shown["msg"], str) else shown["msg"]
-    assert fact["section"] == ran.status["section"]
+    expected = {key: ran.status[key] for key in STATUS}
+    assert {**fact, "failed": True} == {**expected, "failed": True}
     assert fact["failed"] is True
+    assert "ansible_facts" not in ran.status
+
+
+def test_a_failure_is_printed_once_a_result(site: Open) -> None:
+    one = site(bcd_converge_units=MIXED)
+    book = one.scratch / "failing.yml"
+    role = {"ansible.builtin.import_role": {"name": "bettercompute.bcd.bcd_converge", "rolespec_validate": False}}
+    book.write_text(json.dumps([{"hosts": "all", "gather_facts": False, "tasks": [role]}]), encoding="utf-8")
+    played = controller.playbook(str(one.scratch), one.inventory, str(book))
+    assert played.rc == 2
+    shown = [line.strip().lstrip("- ") for line in played.out.splitlines()]
+    assert [line for line in shown if line.startswith("unconverged:")] == ["unconverged:"], played.out
+    assert shown.count("unit: nvidia-driver") == 1
 
 
 FAIL_ON = ("never", "terminal", "failed", "progressing")
@@ -259,7 +276,9 @@ def test_unit_by_unit(site: Open) -> None:
     one = site()
     first = one.role(BRIDGED, mode="tasks", generation=3)
     assert (first.rc, first.recap) == (0, {"ok": 3, "changed": 1}), first.text
-    (turns,) = [result["results"] for result in first.results("host_section")]
+    looped, closing = first.results("host_section")
+    turns = looped["results"]
+    assert (closing["changed"], closing["ansible_facts"]["bcd_converge_status"]["todo"]) == (False, [])
     assert [(turn["bcd_converge_unit"], turn["changed"]) for turn in turns] == [
         ("kernel-modules", True),
         ("sysctl", True),
@@ -277,6 +296,7 @@ def test_unit_by_unit_goes_on_past_one_that_failed_and_reports_all(site: Open) -
     assert ran.rc == 2, ran.text
     assert one.host.read("/proc/sys/vm/swappiness") == "10\n"
     (report,) = ran.results("fail")
+    assert len([call for call in one.host.calls("modprobe") if "no_such_module" in call]) == 1
     for said in (
         "cannot load the module no_such_module",
         "sysctl: still to do: net.bridge.bridge-nf-call-iptables: known after the module no_such_module is loaded",
@@ -287,11 +307,36 @@ def test_unit_by_unit_goes_on_past_one_that_failed_and_reports_all(site: Open) -
     assert "reboot the node" in ran.custom[HOST]["cpu"]
 
 
+def test_unit_by_unit_records_what_a_pass_in_one_task_records(site: Open) -> None:
+    """Where no unit lacks anything: what was applied and the generation, though the record had been lost."""
+    one = site()
+    one.role(BRIDGED, generation=3)
+    record = one.host.read(APPLIED)
+    assert record
+    one.host.remove(APPLIED)
+    ran = one.role(BRIDGED, mode="tasks", generation=3)
+    assert (ran.rc, ran.recap) == (0, {"ok": 2, "skipped": 1}), ran.text
+    assert json.loads(one.host.read(APPLIED) or "{}") == json.loads(record)
+
+
+@pytest.mark.parametrize("where", ["-e", "role"])
+def test_a_mode_that_is_known_when_the_role_is_loaded_costs_no_failure(site: Open, where: str) -> None:
+    one = site(bcd_converge_units=BRIDGED)
+    role: dict[str, Any] = {
+        "ansible.builtin.import_role": {"name": "bettercompute.bcd.bcd_converge", "rolespec_validate": False}
+    }
+    if where == "role":
+        role["vars"] = {"bcd_converge_mode": "tasks"}
+    ran = one.play([role], *(["-e", "bcd_converge_mode=tasks"] if where == "-e" else []))
+    assert (ran.rc, ran.recap) == (0, {"ok": 3, "changed": 1}), ran.text
+
+
 def test_a_mode_from_the_inventory_is_heeded(site: Open) -> None:
     one = site(bcd_converge_mode="tasks")
     ran = one.role(BRIDGED)
     assert (ran.rc, ran.recap["rescued"]) == (0, 1), ran.text
-    assert len(ran.results("host_plan")) == 2
+    assert (len(ran.results("host_plan")), len(ran.results("host_section"))) == (1, 3), ran.text
+    assert ran.status["section"]["state"] == "CONVERGED"
     assert one.host.read("/proc/sys/net/bridge/bridge-nf-call-iptables") == "0\n"
 
 

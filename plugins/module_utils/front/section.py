@@ -123,7 +123,10 @@ def _inventory(outcomes: tuple[Outcome, ...], host: Host, records: Records) -> d
 
 
 def report(ended: Ended, fail_on: str, only: list[str] | None = None, may_change: bool = True) -> dict[str, Any]:
-    """The keys of a whole host's result; `msg` names all that is not converged, when `fail_on` makes the task fail."""
+    """The keys of a whole host's result; `msg` names all that is not converged, when `fail_on` makes the task fail.
+
+    A failing result has no `ansible_facts`: Ansible drops the facts of a failed task, and prints all that it returns.
+    """
     in_turn = {outcome.unit: render(outcome) for outcome in ended.outcomes}
     results = [in_turn[unit] for unit in section.in_order(in_turn)]
     judged = results if ended.fault is None else _judged(ended.outcomes, ended.fault)
@@ -151,7 +154,7 @@ def report(ended: Ended, fail_on: str, only: list[str] | None = None, may_change
     return {
         **status,
         "diff": [entry for result in results for entry in result["diff"]],
-        "ansible_facts": {"bcd_converge_status": status},
+        **({} if "msg" in status else {"ansible_facts": {"bcd_converge_status": status}}),
         "ansible_stats": {
             "data": {"bcd_converge_reboot_required": {ended.label: reasons}},
             "per_host": False,

@@ -58,8 +58,8 @@ def take_some(
 ) -> dict[str, Outcome]:
     """Converge the units that `only` names, then plan the others over the host as these leave it.
 
-    The others change nothing, and say what they would do. One that has nothing to do is recorded as applied, as it
-    is after a turn of its own.
+    The others change nothing, and say what they would do. Of one that has nothing to do the records say what they say
+    after a turn of its own: that it is applied, and whether it waits for a reboot.
     """
     mine = [turn for turn in turns if turn.unit in only]
     others = [turn for turn in turns if turn.unit not in only]
@@ -75,11 +75,13 @@ def _remembered(turn: Turn, seen: Outcome, records: Records) -> Outcome:
     if seen.failure is None and not seen.steps:
         try:
             records.apply(turn.unit, None if turn.leaves else turn.settings)
+            reasons = [wait.message for wait in seen.pending if wait.reason == "RebootRequired"]
+            records.need_reboot(turn.unit, "; ".join(reasons))
         except Fault as fault:
             return failed(turn.unit, fault)
         except OSError as fault:
             return failed(
-                turn.unit, StepFailed(f"cannot record {turn.unit} as applied: {fault}: mend it and run again")
+                turn.unit, StepFailed(f"cannot record the state of {turn.unit}: {fault}: mend it and run again")
             )
     return seen
 

@@ -108,6 +108,12 @@ def test_facts_and_statistics_come_with_the_result() -> None:
     assert NEVER.isdisjoint(result)
 
 
+def test_a_failing_result_says_everything_once() -> None:
+    """Ansible drops the facts of a failed task, and prints its whole result."""
+    result = converge(FakeHost(), units={"sysctl": {"text": "no"}})
+    assert set(result) == RESULT - {"ansible_facts"} | {"msg"}
+
+
 def test_without_a_label_the_host_goes_by_its_own_name() -> None:
     host = FakeHost({"/proc/sys/kernel/hostname": "gpu-7\n"})
     assert converge(host, units={})["ansible_stats"]["data"] == {"bcd_converge_reboot_required": {"gpu-7": {}}}

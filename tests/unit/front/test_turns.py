@@ -219,6 +219,22 @@ def test_units_with_nothing_to_do_are_recorded_as_after_a_turn_of_their_own(some
     assert Records(host).applied() == {"a": {"text": "x"}, "b": {"text": "x"}}
 
 
+def test_what_waits_for_a_reboot_without_steps_is_recorded_in_this_boot(some: Shelf) -> None:
+    said = "a: CPUs 1 are isolated from the next boot: reboot the node"
+    some.keeper("a", reboot=said)
+    some.keeper("c", reboot="c: waits once its file is there: reboot the node")
+    host = FakeHost({"/etc/a": "x", "/etc/b": "x"})
+    Records(host).need_reboot("b", "b: waited before: reboot the node")
+    only(some, host)
+    assert Records(host).reboot_reasons() == {"a": said}
+    host.put("/proc/sys/kernel/random/boot_id", "another\n")
+    only(some, host)
+    assert (Records(host).reboot_reasons(), Records(host).rebooted_for()) == ({"a": said}, {})
+    host.calls.clear()
+    only(some, host)
+    assert host.calls == []
+
+
 def test_a_record_that_cannot_be_kept_is_that_unit_s_failure(some: Shelf, monkeypatch: pytest.MonkeyPatch) -> None:
     host = FakeHost({"/etc/a": "x"})
 
@@ -228,4 +244,4 @@ def test_a_record_that_cannot_be_kept_is_that_unit_s_failure(some: Shelf, monkey
     monkeypatch.setattr(host, "write", full)
     outcomes = only(some, host)
     assert outcomes["a"].failure is not None
-    assert "cannot record a as applied" in outcomes["a"].failure.message
+    assert "cannot record the state of a" in outcomes["a"].failure.message

@@ -1,0 +1,126 @@
+# Copyright (c) 2026 bettercompute
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The options of a whole host stand in several places, and are the same in each."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.tools.results import TOP
+
+MODULES = ("host_plan", "host_section")
+# Where a module of a whole host is called, and which options each call leaves out.
+CALLS = {
+    "roles/bcd_converge/tasks/single.yml": [set()],
+    # A plan before, and of what is left after a failure, is of the whole host; each unit's turn is of that one.
+    "roles/bcd_converge/tasks/turns.yml": [{"only"}, set(), set(), set()],
+    "playbooks/plan.yml": [set()],
+    # Nothing is applied, so no generation is reached, and what is proven is proven of all units.
+    "playbooks/tasks/prove.yml": [{"only", "generation"}],
+}
+# Options that a call may set otherwise than by the role's variable of that name.
+SET_BY_THE_CALL = {"only", "fail_on"}
+
+
+def spec(module: str) -> dict[str, Any]:
+    """The module's argument spec, which is the literal that its main() gives."""
+    tree = ast.parse((TOP / f"plugins/modules/{module}.py").read_text(encoding="utf-8"))
+    (call,) = [
+        node for node in ast.walk(tree) if isinstance(node, ast.Call) and ast.unparse(node.func) == "run_section"
+    ]
+    literal: dict[str, Any] = ast.literal_eval(call.args[0])
+    return literal
+
+
+def documented() -> dict[str, Any]:
+    """The options of the documentation fragment."""
+    text = (TOP / "plugins/doc_fragments/section.py").read_text(encoding="utf-8")
+    (fragment,) = re.findall(r'DOCUMENTATION = r"""\n(.*?)"""', text, re.DOTALL)
+    options: dict[str, Any] = yaml.safe_load(fragment)["options"]
+    return options
+
+
+def of_the_role() -> dict[str, Any]:
+    """The role's variables, as its argument spec declares them."""
+    text = (TOP / "roles/bcd_converge/meta/argument_specs.yml").read_text(encoding="utf-8")
+    options: dict[str, Any] = yaml.safe_load(text)["argument_specs"]["main"]["options"]
+    return options
+
+
+def calls(tasks: Any) -> Iterator[dict[str, Any]]:
+    """The options of every call of a module of a whole host, at any depth."""
+    if isinstance(tasks, list):
+        for task in tasks:
+            yield from calls(task)
+    elif isinstance(tasks, dict):
+        for key, value in tasks.items():
+            if key in {f"bettercompute.bcd.{module}" for module in MODULES}:
+                yield value
+            elif key in {"tasks", "block", "rescue", "always"}:
+                yield from calls(value)
+
+
+def shape(option: dict[str, Any]) -> dict[str, Any]:
+    """What a value may be."""
+    return {key: option.get(key) for key in ("type", "elements", "choices")}
+
+
+OPTIONS = spec("host_section")
+
+
+def test_both_modules_take_the_same() -> None:
+    assert spec("host_plan") == OPTIONS
+
+
+def test_the_documentation_is_of_every_option() -> None:
+    assert {name: shape(option) for name, option in documented().items()} == {
+        name: shape(option) for name, option in OPTIONS.items()
+    }
+    assert {name: option.get("default") for name, option in documented().items()} == {
+        name: option.get("default") for name, option in OPTIONS.items()
+    }
+
+
+def test_the_role_s_variables_are_the_options_and_the_mode() -> None:
+    variables = {name: shape(option) for name, option in of_the_role().items()}
+    assert variables.pop("bcd_converge_mode")["choices"] == ["single", "tasks"]
+    assert variables == {f"bcd_converge_{name}": shape(option) for name, option in OPTIONS.items()}
+
+
+def test_what_is_secret_is_so_in_the_role_too() -> None:
+    secret = {f"bcd_converge_{name}" for name, option in OPTIONS.items() if option.get("no_log")}
+    assert secret == {"bcd_converge_secrets"}
+    assert {name for name, option in of_the_role().items() if option.get("no_log")} == secret
+
+
+def test_the_role_s_readme_has_every_variable() -> None:
+    text = (TOP / "roles/bcd_converge/README.md").read_text(encoding="utf-8")
+    (heading, *rows) = re.findall(r"^\| (`.*?) \|", text, re.MULTILINE)
+    named = {name for row in (heading, *rows) for name in re.findall(r"`(?:bcd_converge)?_(\w+)`", row)}
+    assert named == {*OPTIONS, "mode"}
+
+
+@pytest.mark.parametrize("path", CALLS)
+def test_a_call_gives_every_option_by_the_role_s_variable(path: str) -> None:
+    found = list(calls(yaml.safe_load((TOP / path).read_text(encoding="utf-8"))))
+    assert [OPTIONS.keys() - given.keys() for given in found] == CALLS[path]
+    for given in found:
+        assert given.keys() <= OPTIONS.keys()
+        for name in given.keys() - SET_BY_THE_CALL:
+            # The role's bcd_converge_section is bcd_converge_units, or says that it is missing.
+            assert re.search(rf"\bbcd_converge_({name}{'|section' if name == 'units' else ''})\b", str(given[name]))
+
+
+def test_no_other_call_of_a_whole_host_is_shipped() -> None:
+    files = [path for folder in ("roles", "playbooks") for path in (TOP / folder).rglob("*.yml")]
+    found = {
+        str(path.relative_to(TOP)) for path in files if re.search(r"bcd\.host_(plan|section):", path.read_text("utf-8"))
+    }
+    assert found == set(CALLS)

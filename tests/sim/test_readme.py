@@ -70,7 +70,7 @@ def test_the_commands_lead_to_a_converged_host(readers: Path) -> None:
     for line in commands():
         words = shlex.split(line)
         if words[0] == "export":  # holds for the commands below it, as in a shell
-            variables.update(word.split("=", 1) for word in words[1:])
+            variables.update(re.findall(r"^(\w+)=(.*)$", "\n".join(words[1:]), re.MULTILINE))
         if words[0] != "ansible-playbook":
             continue
         assert words[1:3] == ["-i", "inventory.yml"]

@@ -37,7 +37,9 @@ class Host:
     def read(self, path: str) -> str | None:
         """The text of a file (bytes that are not UTF-8 survive as surrogates), None when absent."""
         try:
-            with open(path, encoding="utf-8", errors="surrogateescape") as source:
+            with open(path, encoding="utf-8", errors="surrogateescape", opener=_open_at_once) as source:
+                if stat.S_ISFIFO(os.fstat(source.fileno()).st_mode):
+                    raise Unreadable(f"{path} is a named pipe, which nothing may make us wait for: remove it")
                 return source.read()
         except OSError as fault:
             if fault.errno in ABSENT:
@@ -137,7 +139,7 @@ class Host:
                 self.act(step)
         except OSError as fault:
             declined = step.kind == "set" and fault.errno in DECLINES
-            message = f"cannot {step.action}: {fault.strerror or fault}{_advice(fault)}"
+            message = f"cannot {step.action}: {fault.strerror or fault}{advice(fault)}"
             raise StepFailed(message, declined=declined) from None
 
     def write(self, path: str, text: str, mode: int) -> None:
@@ -203,11 +205,17 @@ def _stop(child: subprocess.Popen[bytes], program: str) -> None:
 
 def _unreadable(path: str, fault: OSError) -> Unreadable:
     return Unreadable(
-        f"cannot read {path}: {fault.strerror}{_advice(fault)}", denied=fault.errno in (errno.EACCES, errno.EPERM)
+        f"cannot read {path}: {fault.strerror}{advice(fault)}", denied=fault.errno in (errno.EACCES, errno.EPERM)
     )
 
 
-def _advice(fault: OSError) -> str:
+def _open_at_once(path: str, flags: int) -> int:
+    """Open for reading without waiting for anyone: a named pipe in a file's place would hold the pass for ever."""
+    return os.open(path, flags | os.O_NONBLOCK)
+
+
+def advice(fault: OSError) -> str:
+    """What to do about it, in parentheses; empty where there is no better word than the fault's own."""
     if fault.errno in (errno.EACCES, errno.EPERM) and os.geteuid() != 0:
         return " (this account is not root: set become: true)"
     return {

@@ -9,11 +9,11 @@ import errno
 import fcntl
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from . import rootfs
 from .errors import StepFailed
-from .host import Host
+from .host import Host, advice
 from .records import STATE
 
 PATH = STATE + "/lock"  # 0600 in root's directory: no other account can hold it
@@ -26,11 +26,12 @@ def only_pass(host: Host, what: str, wait: float = WAIT) -> Iterator[None]:
     try:
         lock = rootfs.open_lock(PATH)
     except OSError as fault:
-        raise StepFailed(f"cannot open {PATH}: {fault.strerror}: bcd needs root there (set become: true)") from None
+        raise StepFailed(f"cannot open {PATH}: {fault.strerror}{advice(fault)}") from None
     try:
         _acquire(host, lock, wait)
-        os.ftruncate(lock, 0)
-        os.pwrite(lock, f"{what}, process {os.getpid()}\n".encode(), 0)
+        with suppress(OSError):  # the name is for those who wait: a full disk must not stop a pass that writes nothing
+            os.ftruncate(lock, 0)
+            os.pwrite(lock, f"{what}, process {os.getpid()}\n".encode(), 0)
         yield
     finally:
         os.close(lock)

@@ -57,7 +57,8 @@ class Past(NamedTuple):
     """What this host's records and this run say about earlier steps of the unit.
 
     `owed` names follow-ups that a killed pass left; `tried` maps what came to nothing in this boot to what came of it:
-    a kernel file and the value asked of it ("<path>=<value>") to what the kernel gave, a run's name to what it said;
+    a kernel file and the value asked of it ("<path>=<value>") to what the kernel gave, a run's name to what it
+    said ("": it succeeded, and changed nothing);
     `boot_id` is the running boot's; `failed` names the lanes that failed in this run, for what is decided once they
     have been tried, and `declined` those of them whose value the kernel does not take.
     """

@@ -23,6 +23,7 @@ from .plan import Past
 
 STATE = "/var/lib/bcd-hostconfig"
 VERSION = 1
+KINDS: dict[str, type] = {"applied": dict, "owed": list, "tried": dict, "reboot": str}  # what a unit's entry is
 # What is lost with a record that is moved away.
 WITHOUT = {
     "applied": "units that have left the section are then not cleaned, unless `known` names them",
@@ -125,14 +126,14 @@ class Records:
             text = self._host.read(path)
         except NotKnownYet:  # an unprivileged look at root's record
             text = None
-        record: Any = {} if text is None else _parse(text)
-        if not isinstance(record, dict) or (text is not None and record.get("version") != VERSION):
+        record: Any = {"version": VERSION} if text is None else _parse(text)
+        if not _is_whole(name, record):
             raise StepFailed(
                 f"{path} is not a record of version {VERSION}: look at it, then move it away ({WITHOUT[name]})",
                 retryable=False,
             )
-        self._kept[name] = record
-        return record
+        self._kept[name] = record if text is not None else {}
+        return self._kept[name]
 
     def _save(self, name: str, record: dict[str, Any]) -> None:
         record = {**record, "version": VERSION}
@@ -143,8 +144,16 @@ class Records:
         self._kept[name] = record
 
 
+def _is_whole(name: str, record: Any) -> bool:
+    """Whether the record is of our version and its units hold what they should."""
+    if not isinstance(record, dict) or record.get("version") != VERSION:
+        return False
+    units = record.get("units", {})
+    return isinstance(units, dict) and all(isinstance(value, KINDS[name]) for value in units.values())
+
+
 def _parse(text: str) -> Any:
     try:
         return json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from .errors import Fault, NotKnownYet, NotReady, Refused, StepFailed
+from .errors import Fault, NotKnownYet, NotReady, Refused, StepFailed, Unreadable
 from .host import Host
 from .outcome import Done, Failure, Outcome, difference, joined, our_fault
 from .plan import Answer, Ask, Pending, Plan, Question, Unit
@@ -163,6 +163,8 @@ class _Pass:
     def _take(self, step: Step) -> bool:
         """Apply one step, with its records; whether another look is due for it."""
         if step.key in self.applied:
+            if step.kind == "run" and step.tries and not self.host.predicted:
+                return self._in_vain(step, "")
             if not self.host.predicted and not step.tries:
                 self._fail(step, StepFailed(f"done without effect: {step.action} succeeded and {self._kept(step)}"))
             self.ended.setdefault(step.lane, None)
@@ -174,17 +176,18 @@ class _Pass:
             self._after(step, seen)
         except Fault as fault:
             if step.kind == "run" and step.tries:
-                return self._in_vain(step, fault)
+                return self._in_vain(step, fault.message)
             self._fail(step, fault)
             return False
         finally:
             self.answers.clear()
         return True
 
-    def _in_vain(self, step: Step, fault: Fault) -> bool:
+    def _in_vain(self, step: Step, said: str) -> bool:
         """A run that may come to nothing did: the planner reads why, and says what the unit waits for."""
-        self.records.tried(self.name, step.tries, fault.message)
-        self.lines.append(Done(step.action, step.disruption, False))
+        self.records.tried(self.name, step.tries, said)
+        if said:
+            self.lines.append(Done(step.action, step.disruption, False))
         self.ended[step.lane] = None
         return True
 
@@ -226,7 +229,10 @@ class _Pass:
         if step.kind == "run":
             return None
         if step.kind == "set":
-            text = self.host.read(step.path)
+            try:
+                text = self.host.read(step.path)
+            except Unreadable:  # some values can be read only once they are set
+                return None
             return None if text is None else File(text)
         return self.host.file(step.path)
 
@@ -269,7 +275,8 @@ class _Pass:
             self.records.settle(self.name, owed)
         reasons = [wait.message for wait in self.plan.pending if wait.reason == "RebootRequired"]
         self.records.need_reboot(self.name, "; ".join(reasons))
-        self.records.apply(self.name, self.goal.settings)
+        if self.goal.settings is not None or not (self._failed() or self.held):  # a removal that failed is tried again
+            self.records.apply(self.name, self.goal.settings)
 
     def _report(self) -> Outcome:
         failures = [failure for failure in self.ended.values() if failure is not None]

@@ -20,7 +20,7 @@ from ..core.records import Records
 from ..core.runner import Goal, converge
 from ..look.config import refuse_if_outside, refuse_where_signed
 from ..plan.settings import wire_settings
-from .result import UNVERIFIED, failed, render
+from .result import UNVERIFIED, failed, render, valid
 
 
 def start(argument_spec: dict[str, Any], **rules: Any) -> AnsibleModule:
@@ -73,6 +73,7 @@ def opened(check_mode: bool, what: str) -> Iterator[tuple[machine.Host, Records]
 def leave(module: AnsibleModule, result: dict[str, Any], msg: str | None = None) -> None:
     """End the module: failed when the result says why, or when `msg` does."""
     message = msg or result.get("msg")
+    whole = valid(result)
     if message:
-        module.fail_json(**{**result, "msg": message})
-    module.exit_json(**result)
+        module.fail_json(**{**whole, "msg": valid(message)})
+    module.exit_json(**whole)

@@ -76,3 +76,12 @@ def failed(unit: str, fault: Fault) -> Outcome:
         diff=(),
         failure=Failure(reason, fault.message, retryable),
     )
+
+
+def valid(value: Any) -> Any:
+    """The value with every text fit for JSON: Ansible drops a whole result for one byte that is not UTF-8."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+    if isinstance(value, dict):
+        return {valid(key): valid(item) for key, item in value.items()}
+    return [valid(item) for item in value] if isinstance(value, (list, tuple)) else value

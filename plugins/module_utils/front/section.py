@@ -79,6 +79,8 @@ def _named(params: Mapping[str, Any]) -> dict[str, Any]:
         raise Refused(UNVERIFIED)
     if params["wire_units"] is not None:
         return dict(wire.from_list(params["wire_units"]))
+    if params["units"] is None:
+        raise Refused("units is null, which is no section: give the units of the host, {} to clean everything")
     return dict(wire.from_mapping(params["units"]))
 
 

@@ -65,7 +65,9 @@ def _scalar(text: str) -> Scalar:
 
 def config(host: Host) -> dict[str, dict[str, Scalar]]:
     """The configuration, empty when there is none; raises Refused when another account could have written it."""
-    for directory in DIRECTORIES:  # who can write one of them can put another file, or none, in its place
+    for directory in (
+        DIRECTORIES if host.uid() == 0 else ()
+    ):  # who can write one of them can put another file, or none, in its place
         above = host.file(directory)
         if above is not None and not _only_roots(above):
             raise Refused(

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from ..core.errors import Unreadable
 from ..core.host import Host
 from ..core.unknown import later
 from ..plan.kernel_modules import PROBE, Module
@@ -65,6 +66,14 @@ def recorded_modules(host: Host) -> tuple[str, ...]:
     return host.names(FOLDER)
 
 
+def _readable(host: Host, path: str) -> str:
+    """A file's text; what kmod passes over too, a directory say, has none."""
+    try:
+        return host.read(path) or ""
+    except Unreadable:
+        return ""
+
+
 def modprobe_rivals(host: Host, modules: frozenset[str]) -> tuple[Rival, ...]:
     """What modprobe.d files other than ours say about the modules; a file in /etc hides its namesake below it."""
     paths: dict[str, str] = {}
@@ -73,5 +82,5 @@ def modprobe_rivals(host: Host, modules: frozenset[str]) -> tuple[Rival, ...]:
     found = []
     for _name, path in sorted(paths.items()) if modules else ():
         if path != PROBE:
-            found += [line for line in parse_modprobe(path, host.read(path) or "") if line.module in modules]
+            found += [line for line in parse_modprobe(path, _readable(host, path)) if line.module in modules]
     return tuple(found)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 
+from ..core.errors import StepFailed
 from ..core.host import Host
 from ..plan.hugepages import TRANSPARENT, Memory, chosen
 from ..plan.pages import NODES, Node, Pages, Pool, Size, directory
@@ -61,7 +62,11 @@ def pool(host: Host, size: Size, nodes: tuple[int, ...]) -> Pool:
 
 def _number(host: Host, path: str) -> int | None:
     text = host.read(path)
-    return None if text is None else int(text)
+    if text is None:
+        return None
+    if not text.strip().isdecimal():
+        raise StepFailed(f"{path} shows {text.strip()!r}, which is no number of pages: see the kernel's log")
+    return int(text)
 
 
 def transparent(host: Host) -> str | None:

@@ -65,10 +65,11 @@ class Mount(NamedTuple):
 
 def parse_mounts(text: str) -> Mount:
     """/proc/mounts: the last mount on the point is the one that is seen. The kernel shows 1 GiB as 1024M."""
-    lines = [line for line in text.splitlines() if line.split()[1:2] == [POINT]]
+    # The kernel writes blanks inside a field as \\040 and the like: any other white space is part of a name.
+    lines = [line for line in text.split("\n") if line.split(" ")[1:2] == [POINT]]
     if not lines:
         return Mount(text=text)
-    fields = lines[-1].split()
+    fields = lines[-1].split(" ")
     right = fields[2] == KIND and "pagesize=1024M" in fields[3].split(",")
     return Mount(lines[-1], right, text)
 

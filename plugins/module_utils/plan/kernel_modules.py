@@ -243,12 +243,20 @@ def _plan_module(todo: Todo, name: str, settings: Settings, now: Now, past: Past
             "take effect when it is loaded again: end its use and run again, or reboot the node",
         )
         return
+    again = f"load {name} with {' '.join(differing)}"
+    said = past.tried.get(again)
+    if said == "":
+        todo.note(f"{name} was loaded with {' '.join(differing)} in this boot, and the kernel shows a value of its own")
+        return
+    if said:
+        todo.wait("RebootRequired", f"{UNIT}: {said}: end what uses {name}, or reboot the node")
+        return
     unload = _unload(
         name,
         f"unload the module {name}, to load it with {' '.join(differing)}",
         (Effect("gone", f"/sys/module/{name}"),),
     )
-    todo.add(unload._replace(owes=(reload,)))
+    todo.add(unload._replace(owes=(reload,), tries=again))
     if unshown or _recorded(module, past):
         todo.add(_removal(name))
     todo.add(_load(name, settings)._replace(disruption="service", pays=(reload,)))

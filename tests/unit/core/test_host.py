@@ -36,6 +36,14 @@ def test_an_io_error_of_the_kernel_is_no_absence() -> None:
         Host().read("/proc/self/mem")
 
 
+def test_a_named_pipe_in_a_file_s_place_holds_nobody(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with pytest.raises(Unreadable, match="named pipe"):
+        Host().read(str(pipe))
+    assert Host().read("/dev/null") == ""
+
+
 def test_a_link_in_a_file_s_place_is_seen_as_one(tmp_path: Path) -> None:
     link = tmp_path / "link"
     link.symlink_to("/etc/passwd")

@@ -579,6 +579,42 @@ def test_check_mode_says_what_is_known_only_later_lane_by_lane() -> None:
     assert (outcome.changed, outcome.state, outcome.failure) == (True, "progressing", None)
 
 
+def test_a_removal_that_failed_is_not_forgotten() -> None:
+    def absent(host: Any, _past: Past) -> Plan:
+        return Plan((run(("drop",), "drop it", lane="a"),)) if host.read(A) else Plan()
+
+    made = unit(lambda _host, _past: Plan(), absent)
+    host = FakeHost({A: "ours"}, programs={"drop": lambda _h, _a: Answer(1, "", "busy")})
+    go(host, made)
+    assert converge(Goal(made, None), host, Records(host)).state == "progressing"
+    assert Records(host).applied() == {"sample": {"want": "it"}}
+    del host.files[A]
+    assert converge(Goal(made, None), host, Records(host)).state == "converged"
+    assert Records(host).applied() == {}
+
+
+def test_a_value_that_reads_only_once_it_is_set_is_set() -> None:
+    def plan(host: Any, _past: Past) -> Plan:
+        return Plan() if host.text("/secret") == "s\n" else Plan((set_value("/secret", "s", "set it"),))
+
+    host = FakeHost({"/secret": ""})
+    host.unreadable.add("/secret")
+    host.kernel["/secret"] = lambda seen, path, value: seen.unreadable.discard(path) or value + "\n"
+    assert go(host, unit(plan)).state == "converged"
+
+
+@pytest.mark.parametrize(
+    "text",
+    ['{"version": 1, "units": null}', '{"version": 1, "units": []}', '{"version": 1, "units": {"a": 1}}', "[" * 100000],
+)
+@pytest.mark.parametrize("name", ["owed", "tried", "reboot", "applied"])
+def test_a_damaged_record_is_named(name: str, text: str) -> None:
+    host = FakeHost({f"{STATE}/{name}.json": text})
+    outcome = go(host, keeps_files(A))
+    assert outcome.failure is not None
+    assert outcome.failure.message.startswith(f"{STATE}/{name}.json is not a record of version 1")
+
+
 def test_a_record_that_is_not_ours_stops_the_unit_and_names_the_file() -> None:
     host = FakeHost({f"{STATE}/owed.json": '{"version": 2}'})
     outcome = go(host, keeps_files(A))

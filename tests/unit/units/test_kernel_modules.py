@@ -510,6 +510,27 @@ def test_a_file_that_others_may_write_is_taken_back() -> None:
     assert host.files[LOAD].mode == 0o644
 
 
+def test_a_value_that_the_kernel_shows_its_own_way_is_loaded_once_and_noted() -> None:
+    host = debian()
+
+    def rounding(machine: FakeHost, argv: tuple[str, ...]) -> Answer:
+        done = modprobe(machine, argv)
+        if argv[-1] == "kvm_intel":
+            machine.put("/sys/module/kvm_intel/parameters/nested", "100352\n")
+        return done
+
+    rounding(host, ("modprobe", "kvm_intel"))
+    host.programs["modprobe"] = rounding
+    settings = {"options": {"kvm_intel": "nested=100000"}}
+    first = go(host, settings)
+    assert (first.state, first.failure) == ("converged", None)
+    loads = sum(call.startswith("modprobe") for call in host.calls)
+    again = go(host, settings)
+    assert (again.state, again.changed) == ("converged", False)
+    assert any("shows a value of its own" in note for note in again.notes)
+    assert sum(call.startswith("modprobe") for call in host.calls) == loads == 1
+
+
 def test_removal_leaves_the_modules_and_says_so() -> None:
     host = debian()
     go(host, SANDBOX)

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ..module_utils.front.result import alike, of_any_cpu
 from ..module_utils.plan import section
+from ..module_utils.plan.folding import alike, of_any_cpu
 
 ALL = "all units"
 # What must happen, in the order of how much it needs a person.

@@ -5,19 +5,15 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator, Mapping
-from itertools import groupby
-from typing import Any, Callable, TypeVar
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from ..core.errors import Fault, Refused, StepFailed
 from ..core.outcome import Failure, Outcome
+from ..plan.folding import alike, of_any_cpu
 
 # What nobody verifies must not look as if it had been.
 UNVERIFIED = "signed_spec is given, and this version cannot verify a signed_spec: give units without it"
-
-FEW = 2  # lines that say the same of so many CPUs are told one by one
-Line = TypeVar("Line")
 
 
 def render(outcome: Outcome) -> dict[str, Any]:
@@ -36,18 +32,6 @@ def render(outcome: Outcome) -> dict[str, Any]:
     if outcome.failure is not None:
         result.update(reason=outcome.failure.reason, retryable=outcome.failure.retryable, msg=outcome.failure.message)
     return result
-
-
-def alike(lines: Iterable[Line], key: Callable[[Line], object]) -> Iterator[list[Line]]:
-    """The lines, those in a row that have the same key together where they are more than FEW."""
-    for _key, row in groupby(lines, key):
-        together = list(row)
-        yield from [together] if len(together) > FEW else ([line] for line in together)
-
-
-def of_any_cpu(text: str) -> str:
-    """The text without the CPU's number: a step for each CPU says the same of all."""
-    return re.sub(r"\bcpu ?[0-9]+", "cpu", text, flags=re.IGNORECASE)
 
 
 def _folded(diff: Iterable[Mapping[str, str]]) -> list[dict[str, str]]:

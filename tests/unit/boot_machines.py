@@ -131,7 +131,8 @@ def update_grub(host: FakeHost, _argv: tuple[str, ...]) -> Answer:
 def mkconfig(host: FakeHost, argv: tuple[str, ...]) -> Answer:
     assert argv[1] == "-o", argv
     read = [host.text("/etc/default/grub") or ""]
-    host.put(argv[2], menu(shell_variable(read, "GRUB_CMDLINE_LINUX"), "splash"))
+    default = shell_variable(read, "GRUB_CMDLINE_LINUX_DEFAULT") or "splash"
+    host.put(argv[2], menu(shell_variable(read, "GRUB_CMDLINE_LINUX"), default))
     return Answer(0, "")
 
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from ..core.errors import StepFailed
 from ..core.plan import Past, Todo
-from ..core.step import File, fail
+from ..core.step import fail
 from .cmdline import flat, groups, lacking
 from .files import drop, keep
 from .loader import GRUB, GRUBBY, OSTREE, SYSTEMD_BOOT, UKI, Boot, Change, Work
@@ -109,16 +109,19 @@ def _keep(todo: Todo, unit: str, wanted: tuple[str, ...], boot: Boot, past: Past
 
 
 def _plan_recorded(todo: Todo, path: str, boot: Boot, work: Work, before: Record, after: Record) -> None:
-    """The steps, between a record that names all that may be ours while they run and one of what is ours after them."""
-    shown = boot.record
-    if after.arguments and work.steps:
-        keep(todo, path, render_record(before), shown)
-        shown = File(render_record(before))
-    todo.add(*work.steps)
-    if after.arguments:
-        keep(todo, path, render_record(after), shown)
+    """The steps, under a record that names all that may be ours while they run.
+
+    Only once a look finds nothing left to do is it replaced by one of what is ours now, or removed: what a tool
+    reports as done is read back while we still know which arguments are to go.
+    """
+    if work.steps:
+        if after.arguments:
+            keep(todo, path, render_record(before), boot.record)
+        todo.add(*work.steps)
+    elif after.arguments:
+        keep(todo, path, render_record(after), boot.record)
     else:
-        drop(todo, path, shown)
+        drop(todo, path, boot.record)
 
 
 def _work(boot: Boot, change: Change) -> Work:

@@ -84,6 +84,7 @@ def work(boot: Boot, change: Change) -> Work:
     if boot.loader.tool == "update-grub":
         source = _drop_in_steps(own, boot, change)
         stale = change.stale + (_held(ours.text) if ours and source else ())
+        others = [file.text for path, file in boot.files.items() if path != own and file]
     else:
         now = boot.files.get(grub_default.PATH)
         text = now.text if now else ""
@@ -92,11 +93,18 @@ def work(boot: Boot, change: Change) -> Work:
         after = grub_default.with_arguments(text, change.stale, change.wanted)
         created = change.created if now else ""
         source = edit(grub_default.PATH, now, after, created, (DEBT,)) if after != text else ()
-        stale = change.stale
+        stale, others = change.stale, [after]
+    stale = tuple(group for group in stale if not any(_says(text, group) for text in others))
     made = _made(boot, change, stale, bool(source))
     default = boot.files.get(grub_default.PATH)
     created = "" if boot.loader.tool != "update-grub" and default is None else change.created
     return Work(source + made, foreign, created, _rivals(boot, change, own))
+
+
+def _says(text: str, group: Group) -> bool:
+    """Whether a file of GRUB's settings has the group, outside comments: then the menu keeps it without us."""
+    wanted = r"\s+".join(re.escape(word) for word in group)
+    return bool(re.search(rf"^(?![ \t]*#)(?:.*[\s\"'=])?{wanted}(?=[\s\"';]|$)", text, re.MULTILINE))
 
 
 def _held(text: str) -> tuple[Group, ...]:
@@ -123,9 +131,9 @@ def _made(boot: Boot, change: Change, stale: tuple[Group, ...], changed: bool) -
     path, menu = next(iter(boot.made.items()))
     lines = command_lines(menu)
     short = tuple(dict.fromkeys(group for line in lines for group in lacking(line, change.wanted)))
-    left = any(group in groups(words(line)) for line in lines for group in change.stale)
+    left = any(group in groups(words(line)) for line in lines for group in stale)
     differs = bool(short) or left or not menu
-    if not (changed or DEBT in change.owed or (differs and (change.wanted or change.stale))):
+    if not (changed or DEBT in change.owed or (differs and (change.wanted or stale))):
         return ()
     overriding = _overriding(boot, change)
     if short and overriding and not changed and DEBT not in change.owed:

@@ -526,3 +526,53 @@ def test_without_a_loader_there_is_nothing_to_remove() -> None:
     host = FakeHost({"/proc/cmdline": "root=/dev/vda\n"})
     assert go(host, None).state == "converged"
     assert go(host, {"isolate": ""}).state == "converged"
+
+
+# -- what a tool reports is read back
+
+TOOLS = {
+    "grub": "update-grub",
+    "suse": "grub2-mkconfig",
+    "grubby": "grubby",
+    "uki": "kernel-install",
+    "ostree": "rpm-ostree",
+}
+
+
+@pytest.mark.parametrize("loader", TOOLS)
+@pytest.mark.parametrize("settings", [None, {"isolate": ""}, {"isolate": "6-7"}])
+def test_a_tool_that_takes_nothing_out_is_found_out(loader: str, settings: dict[str, Any] | None) -> None:
+    host = machine(loader)
+    go(host, ISOLATE)
+    real = host.programs[TOOLS[loader]]
+
+    def idle(host: FakeHost, argv: tuple[str, ...]) -> Answer:
+        return real(host, argv) if argv[1:] in (("--info=ALL",), ("kargs",)) else Answer(0, "")
+
+    host.programs[TOOLS[loader]] = idle
+    for _pass in range(2):
+        outcome = go(host, settings)
+        assert outcome.failure is not None
+        assert "done without effect" in outcome.failure.message
+        assert all(has(line, WANTED) for line in entries(host))
+    host.programs[TOOLS[loader]] = real
+    assert go(host, settings).failure is None
+    assert not any("4-5" in line for line in entries(host)), entries(host)
+    assert go(host, settings).steps == ()
+
+
+@pytest.mark.parametrize("loader", ["grub", "suse"])
+@pytest.mark.parametrize("variable", ["GRUB_CMDLINE_LINUX", "GRUB_CMDLINE_LINUX_DEFAULT"])
+def test_a_word_that_the_administrator_has_too_stays_without_an_end_of_runs(loader: str, variable: str) -> None:
+    host = machine(loader)
+    host.files.pop("/etc/default/grub.d/50-cloudimg-settings.cfg", None)  # it sets the default anew
+    text = (host.text("/etc/default/grub") or "") + f"{variable}='quiet nohz_full=4-5'\n"
+    host.put("/etc/default/grub", text)
+    generate = {"grub": ("update-grub",), "suse": ("grub2-mkconfig", "-o", "/boot/grub2/grub.cfg")}[loader]
+    host.programs[generate[0]](host, generate)
+    before = tree(host)
+    for settings in (ISOLATE, {"isolate": "6-7"}, None):
+        outcome = go(host, settings)
+        assert outcome.failure is None, outcome.failure
+        assert go(host, settings).steps == ()
+    assert tree(host) == before

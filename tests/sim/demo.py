@@ -10,6 +10,7 @@ Exit status 0 when everything went as EXPECTED says, the refused setting include
 
 from __future__ import annotations
 
+import fcntl
 import json
 import re
 import shutil
@@ -174,6 +175,17 @@ def main(argv: list[str]) -> int:
     if argv:
         print(__doc__, file=sys.stderr)
         return 64
+    SCRATCH.parent.mkdir(exist_ok=True)
+    with (SCRATCH.parent / "demo.lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            print(f"demo: another one runs in {SCRATCH}: wait for its end", file=sys.stderr)
+            return 1
+        return _told()
+
+
+def _told() -> int:
     try:
         demo()
     except Surprise as surprise:

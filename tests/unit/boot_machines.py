@@ -225,7 +225,10 @@ def kernel_install(host: FakeHost, argv: tuple[str, ...]) -> Answer:
     verb, release, image = argv[1:]
     assert verb == "add"
     assert host.exists(image)
-    host.put(f"/efi/EFI/Linux/{release}.efi", "MZ\n" + (host.text("/etc/kernel/cmdline") or "").strip())
+    line = host.text("/etc/kernel/cmdline")
+    if line is None:
+        line = host.text("/proc/cmdline") or ""  # what kernel-install takes where there is no such file
+    host.put(f"/efi/EFI/Linux/{release}.efi", "MZ\n" + line.strip())
     return Answer(0, "")
 
 

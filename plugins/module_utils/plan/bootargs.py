@@ -91,7 +91,7 @@ def _keep(todo: Todo, unit: str, wanted: tuple[str, ...], boot: Boot, past: Past
     asked, owned = groups(wanted), groups(known.owned)
     stale = tuple(group for group in owned if group not in asked)
     created = boot.beginning if known.created is None else known.created
-    change = Change(unit, asked, stale, created, past.owed)
+    change = Change(unit, asked, stale, created, past.owed, owned)
     active = not lacking(boot.running, asked) if wanted else len(lacking(boot.running, owned)) == len(owned)
     loader = NAMES.get(boot.loader.kind, "no known boot loader")
     if not boot.loader.tool and (wanted or record):

@@ -13,7 +13,7 @@ import json
 import re
 from typing import Any
 
-from ..core.step import Effect, Step, fail, run
+from ..core.step import Effect, Step, fail, remove, run
 from .cmdline import Group, groups, lacking, rivals, words
 from .kernel_cmdline import PATH, beginning, command_line, with_arguments
 from .loader import Boot, Change, Work, edit, edited_lines
@@ -35,31 +35,45 @@ def entry_with(text: str, drop: tuple[Group, ...], add: tuple[Group, ...]) -> st
 
 
 def work(boot: Boot, change: Change) -> Work:
-    """The file for future kernels, then what the machine boots by now."""
+    """The file for future kernels, then what the machine boots by now.
+
+    A file that we made goes at once beside entries, which are edited themselves, and last where a tool makes images of
+    it: without the file the tools take the running command line, which still has our arguments.
+    """
     entries = {path: file for path, file in boot.files.items() if path.endswith(".conf") and file}
     now = boot.files.get(PATH)
+    by_tool = boot.loader.tool != "entries"
+    booted = tuple(entry_line(file.text) for file in entries.values()) or _listed(boot)
     created = change.created
     text = now.text if now else ""
+    foreign = change.foreign(booted or ((command_line(text),) if now else ()))
     if now is None and change.wanted:
-        text = created = beginning(boot, (*change.stale, *change.wanted))
-    debt = () if boot.loader.tool == "entries" else (DEBT,)
+        ours = (*change.stale, *(group for group in change.wanted if group not in foreign))
+        text = created = beginning(boot, booted, ours)
     after = with_arguments(text, change.stale, change.wanted)
+    leaving = created if not change.wanted else None
     steps: tuple[Step, ...] = ()
     if now is not None or change.wanted:
-        steps = edit(PATH, now, after, created, debt)
+        steps = edit(PATH, now, after, None if by_tool else leaving, (DEBT,) if by_tool else ())
     for path, file in entries.items():
         steps += edit(path, file, entry_with(file.text, change.stale, change.wanted))
-    lines = [command_line(text), *(entry_line(file.text) for file in entries.values())]
-    if boot.loader.tool != "entries":
+    if by_tool:
         steps += _made(boot, change, after, bool(steps))
-    foreign = tuple(group for group in change.wanted if now and all(not lacking(line, (group,)) for line in lines))
-    return Work(steps, foreign, created, _rivals(lines, change))
+        if not steps and now and leaving == now.text:
+            steps = (remove(PATH, f"remove {PATH}, which held our arguments"),)
+    return Work(steps, foreign, created, _rivals([command_line(text), *booted], change))
+
+
+def _listed(boot: Boot) -> tuple[str, ...]:
+    """The command lines inside this system's unified images, where bootctl tells them."""
+    said = boot.answers.get(LIST)
+    return parse_list(said.out, boot.machine_id) if said and said.rc == 0 else ()
 
 
 def _made(boot: Boot, change: Change, text: str, changed: bool) -> tuple[Step, ...]:
     """The tool that makes images, or entries that we cannot read, from the file."""
     said = boot.answers.get(LIST)
-    listed = parse_list(said.out, boot.machine_id) if said and said.rc == 0 else ()
+    listed = _listed(boot)
     differs = any(
         lacking(line, change.wanted) or any(group in groups(words(line)) for group in change.stale) for line in listed
     )

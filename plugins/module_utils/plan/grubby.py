@@ -16,7 +16,7 @@ from ..core.step import Effect, Step, fail, run
 from . import grub_default
 from .cmdline import edited, flat, groups, lacking, rivals, words
 from .kernel_cmdline import PATH as KERNEL_CMDLINE
-from .kernel_cmdline import command_line, with_arguments
+from .kernel_cmdline import with_arguments
 from .loader import Boot, Change, Work, edit
 
 INFO = "grubby --info=ALL"
@@ -40,18 +40,15 @@ def work(boot: Boot, change: Change) -> Work:
         )
         return Work((fail("read the boot entries with grubby", message),))
     steps: tuple[Step, ...] = ()
-    places = list(lines)
     kernel, default = boot.files.get(KERNEL_CMDLINE), boot.files.get(grub_default.PATH)
     if kernel:
-        places.append(command_line(kernel.text))
         steps += edit(KERNEL_CMDLINE, kernel, with_arguments(kernel.text, change.stale, change.wanted))
     if default and grub_default.VARIABLE.search(default.text):
-        places.append(grub_default.value(default.text))
         steps += edit(
             grub_default.PATH, default, grub_default.with_arguments(default.text, change.stale, change.wanted)
         )
-    foreign = tuple(group for group in change.wanted if all(not lacking(place, (group,)) for place in places))
-    return Work(steps + _entries(said.out, lines, change), foreign, change.created, _rivals(lines, change))
+    steps += _entries(said.out, lines, change)
+    return Work(steps, change.foreign(lines), change.created, _rivals(lines, change))
 
 
 def _entries(info: str, lines: tuple[str, ...], change: Change) -> tuple[Step, ...]:
@@ -72,6 +69,7 @@ def _entries(info: str, lines: tuple[str, ...], change: Change) -> tuple[Step, .
             effects=effects,
         )
         for target, call in zip(targets, calls)
+        if call
     )
 
 
@@ -80,13 +78,17 @@ def _call(line: str, change: Change) -> tuple[str, ...]:
 
     --args takes out every argument of the same name before it adds: what others have under such a name is given again,
     before ours, so that console=tty0 console=ttyS0 or another page size survive. --remove-args takes exact words.
+    None for an entry that is as it should be.
     """
-    others = [group for group in groups(words(line)) if group not in change.stale and group not in change.wanted]
-    names = {word.partition("=")[0] for word in flat((*change.stale, *change.wanted))}
+    there = groups(words(line))
+    missing = lacking(line, change.wanted)
+    leaving = [group for group in change.stale if group in there]
+    others = [group for group in there if group not in leaving]
+    names = {word.partition("=")[0] for word in flat((*missing, *leaving))}
     again = [word for word in flat(others) if word.partition("=")[0] in names]
-    added = (*again, *flat(change.wanted))
+    added = (*again, *flat(missing))
     replaced = {word.partition("=")[0] for word in added}
-    removed = [word for word in flat(change.stale) if word.partition("=")[0] not in replaced]
+    removed = [word for word in flat(leaving) if word.partition("=")[0] not in replaced]
     options = (f"--remove-args={' '.join(removed)}",) if removed else ()
     return (*options, f"--args={' '.join(added)}") if added else options
 

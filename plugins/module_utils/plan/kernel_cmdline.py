@@ -33,9 +33,15 @@ def with_arguments(text: str, drop: tuple[Group, ...], add: tuple[Group, ...]) -
     return "\n".join(lines)
 
 
-def beginning(boot: Boot, ours: tuple[Group, ...]) -> str:
-    """What the file holds where it is not there: what kernel-install takes instead, less what the loader added."""
+def beginning(boot: Boot, booted: tuple[str, ...], ours: tuple[Group, ...]) -> str:
+    """What the file holds where it is not there: what kernel-install takes instead, less what the loader added.
+
+    Instead of the running command line, which keeps until the next boot what a unit had before it left, it is the one
+    of `booted`, those that the machine boots by, that is nearest to it.
+    """
     vendor = boot.files.get(VENDOR)
-    line = command_line(vendor.text) if vendor else boot.running
+    running = set(words(boot.running))
+    nearest = min(booted, key=lambda line: len(running ^ set(words(line))), default=boot.running)
+    line = command_line(vendor.text) if vendor else nearest
     kept = [word for word in words(line) if not word.startswith(("BOOT_IMAGE=", "initrd="))]
     return edited(" ".join(kept), ours, ()) + "\n"

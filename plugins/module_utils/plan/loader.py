@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from ..core.plan import Answer
@@ -143,6 +143,17 @@ class Change(NamedTuple):
     stale: tuple[Group, ...]
     created: str | None  # the text with which we once made a file that was absent
     owed: frozenset[str]
+    owned: tuple[Group, ...] = ()  # what is ours by the record
+
+    def foreign(self, lines: Iterable[str]) -> tuple[Group, ...]:
+        """The wanted groups that every line has and that are not ours: they were there before us, and stay after us."""
+        had = tuple(lines)
+        mine = self.owned
+        return tuple(
+            group
+            for group in self.wanted
+            if had and group not in mine and all(not lacking(line, (group,)) for line in had)
+        )
 
 
 class Work(NamedTuple):

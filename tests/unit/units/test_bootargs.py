@@ -576,3 +576,63 @@ def test_a_word_that_the_administrator_has_too_stays_without_an_end_of_runs(load
         assert outcome.failure is None, outcome.failure
         assert go(host, settings).steps == ()
     assert tree(host) == before
+
+
+# -- what others have stays theirs, what was ours stays gone
+
+
+@pytest.mark.parametrize("loader", ["systemd-boot", "uki"])
+def test_arguments_of_a_unit_that_left_do_not_come_back_from_the_running_kernel(loader: str) -> None:
+    host = machine(loader)
+    host.files.pop("/etc/kernel/cmdline", None)
+    before = tree(host)
+    go(host, ISOLATE)
+    reboot(host)
+    gone = go(host, None)
+    assert gone.failure is None, gone.failure
+    assert entries(host) == ["root=UUID=5b0c ro quiet"] * 2
+    go(host, {}, IOMMU)
+    assert host.text("/etc/kernel/cmdline") == f"root=UUID=5b0c ro quiet {AMD}\n"
+    assert entries(host) == [f"root=UUID=5b0c ro quiet {AMD}"] * 2
+    assert go(host, None, IOMMU).failure is None
+    disk = ("/etc/", "/boot/", "/efi/")
+    assert {path: text for path, text in tree(host).items() if path.startswith(disk)} == {
+        path: text for path, text in before.items() if path.startswith(disk)
+    }
+
+
+def everywhere(host: FakeHost, word: str) -> None:
+    """As an administrator who sets a word in every boot entry, and nowhere else, and has booted since."""
+    for path in list(host.files):
+        text = host.text(path) or ""
+        if "/entries/" in path and "root=UUID=5b0c" in text:
+            host.put(path, text.replace("root=UUID=5b0c ro", f"root=UUID=5b0c ro {word}"))
+    reboot(host)
+
+
+@pytest.mark.parametrize("loader", ["systemd-boot", "grubby"])
+def test_an_argument_that_every_entry_had_before_us_stays_when_we_go(loader: str) -> None:
+    host = machine(loader)
+    everywhere(host, "amd_iommu=on")
+    before = entries(host)
+    files = set(tree(host))
+    assert all(has(line, "amd_iommu=on") for line in before)
+    assert go(host, {}, IOMMU).failure is None
+    assert all({"amd_iommu=on", "iommu=pt"} <= set(line.split()) for line in entries(host))
+    assert json.loads(host.text("/var/lib/bcd-hostconfig/bootargs/iommu") or "")["owned"] == ["iommu=pt"]
+    assert go(host, {}, IOMMU).steps == ()
+    assert go(host, None, IOMMU).failure is None
+    assert entries(host) == before
+    assert set(tree(host)) == files
+
+
+@pytest.mark.parametrize("loader", ["systemd-boot", "grubby"])
+def test_an_argument_that_only_one_entry_had_is_ours(loader: str) -> None:
+    """Ownership is of a word, not of a place: with the others it goes from this entry too."""
+    host = machine(loader)
+    path = next(path for path in host.files if path.endswith("6.12.1.conf"))
+    host.put(path, (host.text(path) or "").replace(" ro ", " ro iommu=pt "))
+    go(host, {}, IOMMU)
+    assert json.loads(host.text("/var/lib/bcd-hostconfig/bootargs/iommu") or "")["owned"] == AMD.split()
+    go(host, None, IOMMU)
+    assert not any("iommu" in line for line in entries(host))

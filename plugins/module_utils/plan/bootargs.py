@@ -55,16 +55,27 @@ def record_path(unit: str) -> str:
 
 
 def parse_record(path: str, text: str | None) -> Record | None:
-    """The record, None when there is none; raises StepFailed for one that is not of our version."""
+    """The record, None when there is none; raises StepFailed for one that is damaged or not of our version."""
     if text is None:
         return None
     try:
         found: Any = json.loads(text)
     except ValueError:
         found = None
-    if not isinstance(found, dict) or found.get("version") != VERSION:
+    if not _is_record(found):
         raise StepFailed(f"{path} is not a record of version {VERSION}: look at it, then move it away", retryable=False)
     return Record(tuple(found["arguments"]), tuple(found["owned"]), found["boot_id"], found.get("created"))
+
+
+def _is_record(found: Any) -> bool:
+    if not isinstance(found, dict) or found.get("version") != VERSION:
+        return False
+    lists = [found.get("arguments"), found.get("owned")]
+    return (
+        all(isinstance(words, list) and all(isinstance(word, str) for word in words) for words in lists)
+        and isinstance(found.get("boot_id"), str)
+        and isinstance(found.get("created"), (str, type(None)))
+    )
 
 
 def render_record(record: Record) -> str:

@@ -43,7 +43,7 @@ def work(boot: Boot, change: Change) -> Work:
     kernel, default = boot.files.get(KERNEL_CMDLINE), boot.files.get(grub_default.PATH)
     if kernel:
         steps += edit(KERNEL_CMDLINE, kernel, with_arguments(kernel.text, change.stale, change.wanted))
-    if default and grub_default.VARIABLE.search(default.text):
+    if default and grub_default.ANY.search(default.text):
         steps += edit(
             grub_default.PATH, default, grub_default.with_arguments(default.text, change.stale, change.wanted)
         )

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from typing import Any
 
 import pytest
@@ -17,6 +18,7 @@ from ansible_collections.bettercompute.bcd.plugins.module_utils.core.records imp
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.runner import Goal, converge
 from ansible_collections.bettercompute.bcd.plugins.module_utils.look.boot import boot
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.bootargs import keep_arguments
+from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.grub_default import with_arguments
 from ansible_collections.bettercompute.bcd.plugins.module_utils.units.cpu import UNIT as CPU
 from ansible_collections.bettercompute.bcd.plugins.module_utils.units.iommu import UNIT as IOMMU
 from tests.unit.boot_machines import CLOUD, LOADERS, entries, machine, next_line, reboot
@@ -636,3 +638,98 @@ def test_an_argument_that_only_one_entry_had_is_ours(loader: str) -> None:
     assert json.loads(host.text("/var/lib/bcd-hostconfig/bootargs/iommu") or "")["owned"] == AMD.split()
     go(host, None, IOMMU)
     assert not any("iommu" in line for line in entries(host))
+
+
+# -- /etc/default/grub is a shell file
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'GRUB_CMDLINE_LINUX="$(printf "a b")"\n',
+        'GRUB_CMDLINE_LINUX="`echo a` b"\n',
+        "GRUB_CMDLINE_LINUX=`echo a b`\n",
+        "GRUB_CMDLINE_LINUX=$(echo a b)\n",
+        'X=1\nGRUB_CMDLINE_LINUX="${X:-"a b"} c"\n',
+        'X=a\nGRUB_CMDLINE_LINUX="$X ${X} b"\n',
+        'GRUB_CMDLINE_LINUX=quiet" splash"\n',
+        "GRUB_CMDLINE_LINUX=quiet' splash'\n",
+        "GRUB_CMDLINE_LINUX='a'\\''b'\n",
+        "GRUB_CMDLINE_LINUX=quiet\\ splash\n",
+        'GRUB_CMDLINE_LINUX="quiet"#x\n',
+        'GRUB_CMDLINE_LINUX="a\\\n b"\n',
+        'GRUB_CMDLINE_LINUX="quiet" # it\'s "ours"\n',
+        "GRUB_CMDLINE_LINUX='dyndbg=\"file a\"'\n",
+        'GRUB_CMDLINE_LINUX=""\nGRUB_CMDLINE_LINUX+=" x"\n',
+        'GRUB_CMDLINE_LINUX=a\nGRUB_CMDLINE_LINUX="$GRUB_CMDLINE_LINUX x"\n',
+        'if true; then GRUB_CMDLINE_LINUX="x"; fi\n',
+        'GRUB_CMDLINE_LINUX="a"\nif true; then\n  GRUB_CMDLINE_LINUX="x"\nfi\n',
+        "export GRUB_CMDLINE_LINUX=a\n",
+        'GRUB_CMDLINE_LINUX="a"; export GRUB_CMDLINE_LINUX\n',
+        '#GRUB_CMDLINE_LINUX="c"\nGRUB_TIMEOUT=5\n',
+        'GRUB_CMDLINE_LINUX="a"\n# GRUB_CMDLINE_LINUX="c"\n',
+        "GRUB_CMDLINE_LINUX=console=ttyS0,115200n8\n",
+        "GRUB_CMDLINE_LINUX=\nGRUB_TIMEOUT=5\n",
+        "",
+    ],
+)
+def test_the_shell_reads_what_it_read_and_ours_after_it(text: str) -> None:
+    """As bash itself reads it; the second edit changes our words, the third takes them out and gives the file back."""
+
+    def said(script: str) -> str:
+        script += 'printf "[%s]" "$GRUB_CMDLINE_LINUX"'
+        done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True)
+        assert done.stderr == ""
+        return done.stdout[1:-1]
+
+    one, two = (("isolcpus=1",),), (("isolcpus=2",), ("nohz_full=2",))
+    first = with_arguments(text, (), one)
+    assert said(first).split() == [*said(text).split(), "isolcpus=1"]
+    assert with_arguments(first, (), one) == first
+    second = with_arguments(first, one, two)
+    assert said(second).split() == [*said(text).split(), "isolcpus=2", "nohz_full=2"]
+    back = with_arguments(second, two, ())
+    assert said(back) == said(text)
+    quoted = {"=console=ttyS0,115200n8\n": '="console=ttyS0,115200n8"\n', "LINUX=\n": 'LINUX=""\n'}  # quotes stay
+    for bare, as_edited in quoted.items():
+        text = text.replace(bare, as_edited)
+    assert back == text
+
+
+def test_a_value_that_cannot_be_edited_is_gone_on_from() -> None:
+    host = machine("suse")
+    text = 'GRUB_CMDLINE_LINUX="quiet"\nif true; then\n  GRUB_CMDLINE_LINUX="audit=1"\nfi\n'
+    host.put("/etc/default/grub", text)
+    go(host, ISOLATE)
+    added = f'GRUB_CMDLINE_LINUX="$GRUB_CMDLINE_LINUX {WANTED}" # added by bettercompute.bcd\n'
+    assert host.text("/etc/default/grub") == text + added
+    assert go(host, None).failure is None
+    assert host.text("/etc/default/grub") == text
+
+
+# -- records
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"arguments": None},
+        {"arguments": "isolcpus=1"},
+        {"owned": 7},
+        {"owned": [["isolcpus=1"]]},
+        {"boot_id": None},
+        {"created": []},
+        {"version": 2},
+    ],
+)
+@pytest.mark.parametrize("settings", [ISOLATE, None])
+def test_a_damaged_record_is_named_and_kept(damage: dict[str, Any], settings: dict[str, Any] | None) -> None:
+    host = machine("grub")
+    go(host, ISOLATE)
+    record = json.dumps({**json.loads(host.text(RECORD) or ""), **damage})
+    host.put(RECORD, record)
+    outcome = go(host, settings)
+    assert outcome.failure is not None
+    assert outcome.failure.message == f"{RECORD} is not a record of version 1: look at it, then move it away"
+    assert host.text(RECORD) == record
+    assert go(host, {}, IOMMU).failure is None  # the other unit's own record is sound

@@ -13,13 +13,26 @@ from ..core.plan import Answer
 from ..core.step import File
 from ..core.unknown import later
 from ..plan.bootargs import RECORDS, parse_record, record_path
-from ..plan.loader import GRUB, GRUBBY, OSTREE, PROGRAMS, SYSTEMD_BOOT, UKI, Boot, Evidence, Loader, detect
+from ..plan.loader import (
+    DROP_INS,
+    GRUB,
+    GRUBBY,
+    OSTREE,
+    PROGRAMS,
+    SYSTEMD_BOOT,
+    UKI,
+    Boot,
+    Evidence,
+    Loader,
+    detect,
+    drop_in,
+)
 
 EFIVARS = "/sys/firmware/efi/efivars"
 VENDOR = "4a67b082-0a4c-41cf-b6c7-440b29bb8c4f"
 ROOTS = ("/efi", "/boot", "/boot/efi")
 MENUS = ("/boot/grub/grub.cfg", "/boot/grub2/grub.cfg")
-DEFAULT_GRUB, DROP_INS = "/etc/default/grub", "/etc/default/grub.d"
+DEFAULT_GRUB = "/etc/default/grub"
 KERNEL_CMDLINE, VENDOR_CMDLINE = "/etc/kernel/cmdline", "/usr/lib/kernel/cmdline"
 
 
@@ -134,18 +147,19 @@ def _boot(host: Host, unit: str) -> Boot:
         machine_id=machine_id(host),
         beginning=_beginning(host, unit),
     )
+    own = drop_in(unit)
     if found.kind == GRUB:
         drop_ins = [f"{DROP_INS}/{name}" for name in host.names(DROP_INS) if name.endswith(".cfg")]
         menu = _generated(host, found.tool)
-        return base._replace(files=_files(host, (DEFAULT_GRUB, *drop_ins)), made={menu: host.read(menu) or ""})
+        return base._replace(files=_files(host, (DEFAULT_GRUB, own, *drop_ins)), made={menu: host.read(menu) or ""})
     if found.kind == GRUBBY:
         return base._replace(
-            files=_files(host, (DEFAULT_GRUB, KERNEL_CMDLINE)), answers=_ask(host, "grubby --info=ALL")
+            files=_files(host, (DEFAULT_GRUB, KERNEL_CMDLINE, own)), answers=_ask(host, "grubby --info=ALL")
         )
     if found.kind == OSTREE and found.tool:
-        return base._replace(answers=_ask(host, "rpm-ostree kargs"))
+        return base._replace(files=_files(host, (own,)), answers=_ask(host, "rpm-ostree kargs"))
     if found.kind in (SYSTEMD_BOOT, UKI):
-        files: dict[str, File | None] = dict(_files(host, (KERNEL_CMDLINE, VENDOR_CMDLINE)))
+        files: dict[str, File | None] = dict(_files(host, (KERNEL_CMDLINE, VENDOR_CMDLINE, own)))
         if found.tool == "entries":
             files.update(entries(host))
         answers = {} if found.kind == SYSTEMD_BOOT else _ask(host, "bootctl list --json=short")

@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 
 from ..core.errors import StepFailed
 from ..core.plan import Past, Todo
-from ..core.step import fail
+from ..core.step import Step, fail, remove
 from .cmdline import flat, groups, lacking
 from .files import drop, keep
-from .loader import GRUB, GRUBBY, OSTREE, SYSTEMD_BOOT, UKI, Boot, Change, Work
+from .loader import GRUB, GRUBBY, OSTREE, SYSTEMD_BOOT, UKI, Boot, Change, Work, drop_in
 
 RECORDS = "/var/lib/bcd-hostconfig/bootargs"
 VERSION = 1
@@ -110,6 +110,7 @@ def _keep(todo: Todo, unit: str, wanted: tuple[str, ...], boot: Boot, past: Past
     if not boot.loader.tool:
         return Arguments(active, False, False, loader)
     work = _work(boot, change)
+    work = work._replace(steps=_left_over(boot, unit) + work.steps)
     ours = flat(group for group in asked if group in owned or group not in work.foreign)
     kept = known.arguments == wanted and not work.steps
     after = Record(wanted, ours, known.boot_id if kept else past.boot_id, work.created)
@@ -147,6 +148,15 @@ def _work(boot: Boot, change: Change) -> Work:
     else:
         from .entries import work
     return work(boot, change)
+
+
+def _left_over(boot: Boot, unit: str) -> tuple[Step, ...]:
+    """Our drop-in for update-grub, where the machine boots by another loader since: nothing else would remove it."""
+    own = drop_in(unit)
+    if boot.loader.tool == "update-grub" or not boot.files.get(own):
+        return ()
+    owes = ("update-grub",) if boot.loader.kind == GRUB else ()
+    return (remove(own, f"remove {own}: this machine boots by {NAMES[boot.loader.kind]} now", owes=owes),)
 
 
 def _no_tool(unit: str, boot: Boot) -> str:

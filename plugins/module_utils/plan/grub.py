@@ -16,17 +16,11 @@ from ..core.step import Effect, Step, fail, run
 from . import grub_default
 from .cmdline import Group, edited, flat, groups, lacking, rivals, words
 from .files import HEADER, is_as
-from .loader import Boot, Change, Work, edit
+from .loader import DROP_INS, Boot, Change, Work, drop_in, edit
 
 DEBT = "update-grub"
-DROP_INS = "/etc/default/grub.d"
 SECTION = re.compile(r"### (BEGIN|END) (\S+) ###")
 LINUX = re.compile(r"(\s*linux(?:16|efi)?\s+\S+[ \t]*)(.*)", re.DOTALL)
-
-
-def drop_in(unit: str) -> str:
-    """The unit's drop-in; it sorts after what cloud images bring (50-cloudimg-settings.cfg)."""
-    return f"{DROP_INS}/90-bcd-{unit}.cfg"
 
 
 def render(wanted: tuple[Group, ...]) -> str:

@@ -15,6 +15,14 @@ from .cmdline import Group, edited, lacking
 GRUB, GRUBBY, SYSTEMD_BOOT, UKI, OSTREE, NONE = "grub", "grubby", "systemd-boot", "uki", "ostree", "none"
 
 
+DROP_INS = "/etc/default/grub.d"
+
+
+def drop_in(unit: str) -> str:
+    """The unit's drop-in for update-grub; it sorts after what cloud images bring (50-cloudimg-settings.cfg)."""
+    return f"{DROP_INS}/90-bcd-{unit}.cfg"
+
+
 class Loader(NamedTuple):
     """The loader, and the tool that changes its arguments here; "" when that tool is missing."""
 

@@ -733,3 +733,42 @@ def test_a_damaged_record_is_named_and_kept(damage: dict[str, Any], settings: di
     assert outcome.failure.message == f"{RECORD} is not a record of version 1: look at it, then move it away"
     assert host.text(RECORD) == record
     assert go(host, {}, IOMMU).failure is None  # the other unit's own record is sound
+
+
+# -- another loader than before
+
+
+@pytest.mark.parametrize("loader", [name for name in LOADERS if name != "grub"])
+@pytest.mark.parametrize("settings", [ISOLATE, None])
+@pytest.mark.parametrize("check", [True, False])
+def test_the_drop_in_goes_when_the_machine_boots_by_another_loader(
+    loader: str, settings: dict[str, Any] | None, check: bool
+) -> None:
+    """The machine was set up under update-grub; since then it boots by another loader, and the drop-in is left."""
+    host = machine(loader)
+    before = tree(host)
+    old = machine("grub")
+    go(old, ISOLATE)
+    for path in (DROP_IN, RECORD):
+        host.put(path, old.text(path) or "")
+    foreseen = go(host, settings, check=True)
+    assert f"remove {DROP_IN}: this machine boots by {NAMES[loader]} now" in lines(foreseen)
+    if check:
+        assert host.text(DROP_IN) is not None
+        return
+    outcome = go(host, settings)
+    assert lines(outcome) == lines(foreseen)
+    assert outcome.failure is None
+    assert host.text(DROP_IN) is None
+    assert all(has(line, WANTED) == (settings is not None) for line in entries(host))
+    assert go(host, settings).steps == ()
+    go(host, None)
+    assert tree(host) == before
+
+
+def test_a_drop_in_of_no_record_goes_too() -> None:
+    host = machine("systemd-boot")
+    before = tree(host)
+    host.put("/etc/default/grub.d/90-bcd-iommu.cfg", HEADER + f'GRUB_CMDLINE_LINUX="$GRUB_CMDLINE_LINUX {AMD}"\n')
+    assert go(host, None, IOMMU).changed
+    assert tree(host) == before

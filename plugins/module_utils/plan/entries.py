@@ -51,7 +51,7 @@ def work(boot: Boot, change: Change) -> Work:
         ours = (*change.stale, *(group for group in change.wanted if group not in foreign))
         text = created = beginning(boot, booted, ours)
     after = with_arguments(text, change.stale, change.wanted)
-    leaving = created if not change.wanted else None
+    leaving = created if not change.wanted and boot.beginning is None else None  # another unit's record keeps the file
     steps: tuple[Step, ...] = ()
     if now is not None or change.wanted:
         steps = edit(PATH, now, after, None if by_tool else leaving, (DEBT,) if by_tool else ())

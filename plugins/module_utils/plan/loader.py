@@ -179,10 +179,10 @@ def edit(
     """Rewrite a file that is not ours alone, with its own mode; one that we made goes when no more is left of it."""
     if now is not None and not now.regular:
         return (fail(f"write {path}", f"{path} is not a regular file: replace it by one, and run again"),)
-    if text == (now.text if now else None):
-        return ()
     if now is not None and created is not None and text == created:
         return (remove(path, f"remove {path}, which held our arguments", owes=owes),)
+    if text == (now.text if now else None):
+        return ()
     return (write(path, text, f"write {path}", mode=now.mode if now else 0o644, owes=owes),)
 
 

@@ -772,3 +772,27 @@ def test_a_drop_in_of_no_record_goes_too() -> None:
     host.put("/etc/default/grub.d/90-bcd-iommu.cfg", HEADER + f'GRUB_CMDLINE_LINUX="$GRUB_CMDLINE_LINUX {AMD}"\n')
     assert go(host, None, IOMMU).changed
     assert tree(host) == before
+
+
+@pytest.mark.parametrize("first", [CPU, IOMMU])
+@pytest.mark.parametrize("loader", ["systemd-boot", "uki"])
+def test_a_file_that_two_units_made_goes_with_the_last_of_them(loader: str, first: Unit) -> None:
+    """One of the two has words of its own in it; those of the other were in every entry before us."""
+    host = machine(loader)
+    host.files.pop("/etc/kernel/cmdline", None)
+    everywhere(host, "amd_iommu=on")
+    if loader == "uki":
+        host.put("/proc/cmdline", "root=UUID=5b0c ro amd_iommu=on quiet\n")
+        for release in ("6.12.1", "6.12.9"):
+            host.programs["kernel-install"](host, ("kernel-install", "add", release, f"/boot/vmlinuz-{release}"))
+    before = tree(host)
+    wanted: dict[Unit, dict[str, Any]] = {CPU: ISOLATE, IOMMU: {"passthrough": False}}
+    units = [first, *(unit for unit in wanted if unit != first)]
+    for unit in units:
+        assert go(host, wanted[unit], unit).failure is None
+    left, kept = units
+    go(host, None, left)
+    assert go(host, wanted[kept], kept).steps == ()
+    assert host.text("/etc/kernel/cmdline") is not None
+    assert go(host, None, kept).failure is None
+    assert tree(host) == before

@@ -599,7 +599,12 @@ def test_a_value_that_reads_only_once_it_is_set_is_set() -> None:
 
     host = FakeHost({"/secret": ""})
     host.unreadable.add("/secret")
-    host.kernel["/secret"] = lambda seen, path, value: seen.unreadable.discard(path) or value + "\n"
+
+    def show(seen: FakeHost, path: str, value: str) -> str:
+        seen.unreadable.discard(path)
+        return value + "\n"
+
+    host.kernel["/secret"] = show
     assert go(host, unit(plan)).state == "converged"
 
 

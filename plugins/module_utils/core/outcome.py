@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from .plan import Condition, Pending
 from .step import File, Step
@@ -41,6 +41,7 @@ class Outcome(NamedTuple):
     notes: tuple[str, ...]
     diff: tuple[Mapping[str, str], ...]
     failure: Failure | None
+    found: Mapping[str, Any] = {}
 
     @property
     def differs(self) -> bool:

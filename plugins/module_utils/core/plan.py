@@ -60,7 +60,8 @@ class Past(NamedTuple):
     a kernel file and the value asked of it ("<path>=<value>") to what the kernel gave, a run's name to what it
     said ("": it succeeded, and changed nothing);
     `boot_id` is the running boot's; `failed` names the lanes that failed in this run, for what is decided once they
-    have been tried, and `declined` those of them whose value the kernel does not take.
+    have been tried, and `declined` those of them whose value the kernel does not take; `applied` maps each unit that
+    we applied to its settings in wire form, for a unit whose goal depends on another's.
     """
 
     boot_id: str = ""
@@ -69,6 +70,7 @@ class Past(NamedTuple):
     answers: Mapping[Ask, Answer] = {}
     failed: frozenset[str] = frozenset()
     declined: frozenset[str] = frozenset()
+    applied: Mapping[str, Mapping[str, Any]] = {}
 
     def ask(self, argv: tuple[str, ...], files: tuple[tuple[str, str], ...] = ()) -> Answer:
         """The answer to a read-only question; the runner asks it, and plans again, when it is not known yet."""
@@ -79,12 +81,16 @@ class Past(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """All steps to the goal in order, what the unit waits for, and what it has to say."""
+    """All steps to the goal in order, what the unit waits for, and what it has to say.
+
+    `found` holds result keys of the unit's own, beside those that every unit returns.
+    """
 
     steps: tuple[Step, ...] = ()
     pending: tuple[Pending, ...] = ()
     conditions: tuple[Condition, ...] = ()
     notes: tuple[str, ...] = ()
+    found: Mapping[str, Any] = {}
 
 
 class Todo:
@@ -95,6 +101,7 @@ class Todo:
         self._pending: list[Pending] = []
         self._conditions: list[Condition] = []
         self._notes: list[str] = []
+        self._found: dict[str, Any] = {}
         self._lane = ""
 
     @contextmanager
@@ -132,26 +139,35 @@ class Todo:
         """Say something that never changes the unit's state."""
         self._notes.extend(sentences)
 
+    def found(self, key: str, value: Any) -> None:
+        """Return a result key of the unit's own."""
+        self._found[key] = value
+
     def plan(self) -> Plan:
         """What was collected."""
-        return Plan(tuple(self._steps), tuple(self._pending), tuple(self._conditions), tuple(self._notes))
+        return Plan(
+            tuple(self._steps), tuple(self._pending), tuple(self._conditions), tuple(self._notes), dict(self._found)
+        )
 
 
 class Field(NamedTuple):
     """One setting of a unit: its wire name, the module's option, and the exact types its value may have.
 
-    A unit whose settings are one free mapping has a single field without a wire name.
+    A unit whose settings are one free mapping has a single field without a wire name. `fields` is the table of the
+    mapping, or of each mapping of the list, that the setting is; empty where the setting's inside is the unit's affair.
     """
 
     wire: str
     option: str
     types: tuple[type, ...]
+    fields: tuple[Any, ...] = ()  # of Field, which mypy cannot say of a NamedTuple inside itself
 
 
 class Unit(NamedTuple):
     """One concern of a host. The settings of `check` and the snapshot of `look` are the unit's own NamedTuples.
 
-    `look` gets None for settings when the unit is to be removed.
+    `look` gets None for settings when the unit is to be removed. `gather`, of a unit that has `state: gathered`, reads
+    what the host is now, as result keys in the form that the settings take.
     """
 
     name: str
@@ -160,3 +176,4 @@ class Unit(NamedTuple):
     look: Callable[[Any, Any], Any]
     plan: Callable[[Any, Any, Past], Plan]
     absent: Callable[[Any, Past], Plan]
+    gather: Callable[[Any], Mapping[str, Any]] | None = None

@@ -48,7 +48,7 @@ class Records:
         tried = self._load("tried")
         owed = self._load("owed").get("units", {}).get(unit, ())
         mine = tried.get("units", {}).get(unit, {}) if tried.get("boot_id") == boot else {}
-        return Past(boot_id=boot, owed=frozenset(owed), tried=dict(mine))
+        return Past(boot_id=boot, owed=frozenset(owed), tried=dict(mine), applied=self.applied())
 
     def owe(self, unit: str, debts: tuple[str, ...]) -> None:
         """Record follow-ups before the step that needs them."""

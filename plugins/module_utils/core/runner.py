@@ -293,6 +293,7 @@ class _Pass:
             notes=self.plan.notes,
             diff=tuple(self.diff),
             failure=failure,
+            found=self.plan.found,
         )
         if failure is not None:
             return outcome._replace(state="progressing" if failure.retryable else "failed")

@@ -94,10 +94,23 @@ def write(
     mode: int = 0o644,
     lane: str = "",
     owes: tuple[str, ...] = (),
+    pays: tuple[str, ...] = (),
+    effects: tuple[Effect, ...] = (),
     disruption: str = "none",
 ) -> Step:
     """Replace a file of ours, whole and atomically."""
-    return Step("write", action, path=path, text=text, mode=mode, lane=lane, owes=owes, disruption=disruption)
+    return Step(
+        "write",
+        action,
+        path=path,
+        text=text,
+        mode=mode,
+        lane=lane,
+        owes=owes,
+        pays=pays,
+        effects=effects,
+        disruption=disruption,
+    )
 
 
 def remove(
@@ -107,10 +120,11 @@ def remove(
     lane: str = "",
     owes: tuple[str, ...] = (),
     pays: tuple[str, ...] = (),
+    effects: tuple[Effect, ...] = (),
     disruption: str = "none",
 ) -> Step:
     """Remove a file; one that is already absent counts as removed."""
-    return Step("remove", action, path=path, lane=lane, owes=owes, pays=pays, disruption=disruption)
+    return Step("remove", action, path=path, lane=lane, owes=owes, pays=pays, effects=effects, disruption=disruption)
 
 
 def set_value(

@@ -32,6 +32,8 @@ def run_unit(unit: Unit, argument_spec: dict[str, Any]) -> None:
     """Converge one unit by the options of its module, and exit."""
     module = start(argument_spec)
     refuse_signed(module, unit.name)
+    if module.params["state"] == "gathered":
+        leave(module, gathered(unit))
     settings = None if module.params["state"] == "absent" else wire_settings(unit, module.params)
     try:
         with opened(module.check_mode, unit.name) as (host, records):
@@ -39,6 +41,17 @@ def run_unit(unit: Unit, argument_spec: dict[str, Any]) -> None:
     except Fault as fault:
         outcome = failed(unit.name, fault)
     leave(module, render(outcome))
+
+
+def gathered(unit: Unit) -> dict[str, Any]:
+    """The result of `state: gathered`: what the host is now, in the form of the unit's options; changes nothing."""
+    if unit.gather is None:
+        raise ValueError(f"{unit.name} has no state gathered")
+    try:
+        found = unit.gather(machine.Host())
+    except Fault as fault:
+        return render(failed(unit.name, fault))
+    return {**found, "changed": False, "unit": unit.name}
 
 
 def refuse_signed(module: AnsibleModule, unit: str) -> None:

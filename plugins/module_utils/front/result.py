@@ -19,6 +19,7 @@ UNVERIFIED = "signed_spec is given, and this version cannot verify a signed_spec
 def render(outcome: Outcome) -> dict[str, Any]:
     """The result keys of one unit, in success and failure alike; `reason`, `retryable` and `msg` only on failure."""
     result: dict[str, Any] = {
+        **outcome.found,
         "unit": outcome.unit,
         "changed": outcome.changed,
         "state": outcome.state,

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ..core.errors import Refused
@@ -22,24 +22,57 @@ WORDS = {
 
 
 def strict(unit: str, fields: tuple[Field, ...], given: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings, each of exactly a type of its field (true is no integer); raises Refused naming all faults."""
-    table = {field.wire: field for field in fields}
-    faults = []
-    for name, value in given.items():
-        if name not in table:
-            faults.append(f"{name!r} is no setting of this unit (it takes {', '.join(sorted(table)) or 'none'})")
-        elif type(value) not in table[name].types:
-            wanted = " or ".join(WORDS[kind] for kind in table[name].types)
-            faults.append(f"{name} is {WORDS.get(type(value), 'null')} ({value!r}), and takes {wanted}")
+    """The settings, each of exactly a type of its field (true is no integer); raises Refused naming all faults.
+
+    Mappings inside, such as `gpus[1].select`, are held to the tables of their fields.
+    """
+    faults = list(_faults(fields, given, "", "setting of this unit"))
     if faults:
         raise Refused(f"{unit}: {'; '.join(faults)}: correct the settings")
     return dict(given)
+
+
+def _faults(fields: tuple[Field, ...], given: Mapping[str, Any], at: str, what: str) -> Iterator[str]:
+    """What is wrong with a mapping that lies `at` a place such as "gpus[1].", a sentence each."""
+    table = {field.wire: field for field in fields}
+    for name, value in given.items():
+        if name not in table:
+            yield f"{at + str(name)!r} is no {what} (it takes {', '.join(sorted(table)) or 'none'})"
+            continue
+        yield from _wrong_type(at + name, value, table[name].types)
+        if not table[name].fields:
+            continue
+        items = value if type(value) is list else [value] if type(value) is dict else []
+        for number, item in enumerate(items):
+            place = f"{at}{name}[{number}]" if type(value) is list else at + name
+            yield from _wrong_type(place, item, (dict,))
+            if type(item) is dict:
+                yield from _faults(table[name].fields, item, f"{place}.", f"key of {name}")
+
+
+def _wrong_type(place: str, value: Any, types: tuple[type, ...]) -> Iterator[str]:
+    if type(value) not in types:
+        wanted = " or ".join(WORDS[kind] for kind in types)
+        yield f"{place} is {WORDS.get(type(value), 'null')} ({value!r}), and takes {wanted}"
 
 
 def wire_settings(unit: Unit, params: Mapping[str, Any]) -> dict[str, Any]:
     """The module's options as settings in wire form; an option that was not given is not managed."""
     if [field.wire for field in unit.fields] == [""]:
         return dict(params.get(unit.fields[0].option) or {})
-    given = {field.wire: params[field.option] for field in unit.fields if params.get(field.option) is not None}
-    scalars = {field.wire for field in unit.fields if {int, list} <= set(field.types)}
-    return {wire: value[0] if wire in scalars and len(value) == 1 else value for wire, value in given.items()}
+    return _wire(unit.fields, params)
+
+
+def _wire(fields: tuple[Field, ...], params: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        field.wire: _wire_value(field, params[field.option]) for field in fields if params.get(field.option) is not None
+    }
+
+
+def _wire_value(field: Field, value: Any) -> Any:
+    if field.fields and isinstance(value, list):
+        return [_wire(field.fields, item) for item in value]
+    if field.fields and isinstance(value, dict):
+        return _wire(field.fields, value)
+    one = {int, list} <= set(field.types) and len(value) == 1  # an option of type list stands for a number too
+    return value[0] if one else value

@@ -14,6 +14,7 @@ from ansible.module_utils.basic import AnsibleModule
 from ..core import host as machine
 from ..core.errors import Fault, NotKnownYet, Refused, StepFailed
 from ..core.lock import only_pass
+from ..core.outcome import Outcome
 from ..core.plan import Unit
 from ..core.predict import PredictedHost
 from ..core.records import Records
@@ -51,7 +52,7 @@ def gathered(unit: Unit) -> dict[str, Any]:
         found = unit.gather(machine.Host())
     except Fault as fault:
         return render(failed(unit.name, fault))
-    return {**found, "changed": False, "unit": unit.name}
+    return render(Outcome(unit.name, False, "converged", (), (), (), (), (), None, found))
 
 
 def refuse_signed(module: AnsibleModule, unit: str) -> None:

@@ -1,0 +1,79 @@
+# Copyright (c) 2026 bettercompute
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""NVIDIA's driver on this host: what is loaded, its module file for the running kernel, its library."""
+
+from __future__ import annotations
+
+from ..core.errors import StepFailed
+from ..core.host import Host
+from ..plan.nvidia_driver_version import (
+    LIBRARY_FOLDERS,
+    MODULE_NAMES,
+    SONAME,
+    VERSION_FILE,
+    Loaded,
+    OnDisk,
+    by_number,
+    parse_modinfo,
+    parse_nvrm,
+    version_in,
+)
+from .kernel import release
+
+LINKS = 8  # how many symbolic links one library may go through
+
+
+def loaded(host: Host) -> Loaded | None:
+    """The driver that the kernel has loaded, None when there is none.
+
+    /sys/module/nvidia is no witness: Debian's own packages load the module as nvidia_current.
+    """
+    text = host.read(VERSION_FILE)
+    return None if text is None else parse_nvrm(text)
+
+
+def on_disk(host: Host) -> OnDisk | None:
+    """The module file that modprobe would load into the *running* kernel; None when it has none.
+
+    Raises StepFailed where modinfo is not installed.
+    """
+    for name in MODULE_NAMES:
+        answer = host.ask(("modinfo", "-k", release(host), name))
+        if answer.rc == 127:
+            raise StepFailed("modinfo is not installed: install kmod and run again")
+        found = parse_modinfo(answer.out) if answer.rc == 0 else None
+        if found:
+            return found
+    return None
+
+
+def library(host: Host) -> str | None:
+    """The version of the libnvidia-ml that programs of this host load, None when there is none.
+
+    The name that programs ask for is a link to a file that carries the version.
+    """
+    for folder in LIBRARY_FOLDERS:
+        soname = f"{folder}/{SONAME}"
+        if host.exists(soname):
+            return _followed(host, soname) or _newest(host, folder)
+    return None
+
+
+def _followed(host: Host, path: str) -> str | None:
+    """The version in the name of the file that a chain of links ends at."""
+    for _link in range(LINKS):
+        target = host.link(path)
+        if target is None:
+            return None
+        path = target if target.startswith("/") else f"{path.rpartition('/')[0]}/{target}"
+        version = version_in(path)
+        if version:
+            return version
+    return None
+
+
+def _newest(host: Host, folder: str) -> str | None:
+    """The newest version that a file's name in the folder carries: where the name without one is no link."""
+    versions = [version for version in map(version_in, host.names(folder)) if version]
+    return max(versions, key=by_number, default=None)

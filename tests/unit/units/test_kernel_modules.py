@@ -21,6 +21,7 @@ from ansible_collections.bettercompute.bcd.plugins.module_utils.plan import modu
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.modprobe import parse_options, same_value
 from ansible_collections.bettercompute.bcd.plugins.module_utils.units.kernel_modules import UNIT
 from tests.unit.fake_host import FakeHost, Killed
+from tests.unit.promises import a_kill_loses_nothing, check_is_truthful
 
 LOAD, PROBE = "/etc/modules-load.d/bcd.conf", "/etc/modprobe.d/bcd.conf"
 HEADER = "# Managed by bettercompute.bcd: local edits are replaced.\n"
@@ -130,11 +131,7 @@ def test_the_sandbox_host_gets_both_files_and_its_modules() -> None:
 
 
 def test_check_mode_says_the_steps_that_are_then_taken() -> None:
-    host = debian()
-    before = dict(host.files)
-    planned = go(host, SANDBOX, check=True)
-    assert host.files == before
-    assert lines(planned) == lines(go(host, SANDBOX))
+    check_is_truthful(UNIT, debian, SANDBOX)
 
 
 def test_a_module_loaded_without_its_options_is_loaded_again_only_while_nothing_uses_it() -> None:
@@ -168,22 +165,22 @@ def test_loading_again_is_held_back_where_nothing_may_be_disturbed() -> None:
     assert host.text("/sys/module/tun/refcnt") == "0\n"
 
 
-@pytest.mark.parametrize("at", range(1, 14))
-def test_a_pass_killed_anywhere_is_finished_by_the_next(at: int) -> None:
+def test_a_pass_killed_anywhere_is_finished_by_the_next() -> None:
     settings = {"load": ["tun"], "options": {"kvm_intel": "nested=1"}, "blacklist": ["nouveau"]}
-    host = debian()
-    for name in ("kvm_intel", "nouveau"):
-        modprobe(host, ("modprobe", name))
-    host.kill_at = at
-    try:
-        go(host, settings)
-    except Killed:
-        host.kill_at = 0
-    assert go(host, settings).state == "converged"
-    assert host.text("/sys/module/kvm_intel/parameters/nested") == "Y\n"
-    assert host.text("/sys/module/nouveau/refcnt") is None
-    assert host.text("/boot/initrd.img-6.12.0") == host.text(PROBE)
-    assert go(host, settings).changed is False
+
+    def machine() -> FakeHost:
+        host = debian()
+        for name in ("kvm_intel", "nouveau"):
+            modprobe(host, ("modprobe", name))
+        return host
+
+    def shown(host: FakeHost) -> object:
+        assert host.text("/sys/module/kvm_intel/parameters/nested") == "Y\n"
+        assert host.text("/sys/module/nouveau/refcnt") is None
+        assert host.text("/boot/initrd.img-6.12.0") == host.text(PROBE)
+        return host.text(LOAD), host.text(PROBE)
+
+    assert a_kill_loses_nothing(UNIT, machine, settings, shown) > 6
 
 
 def test_what_is_kept_out_goes_into_the_initramfs_and_out_of_the_kernel() -> None:

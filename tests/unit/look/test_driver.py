@@ -22,18 +22,24 @@ from tests.unit.fake_host import FakeHost
 GCC = "GCC version:  gcc version 14.2.1 20240801 (Red Hat 14.2.1-1) (GCC) \n"
 NVRM = (
     (
-        "NVIDIA UNIX Open Kernel Module for x86_64  555.58.02  Release Build  (dvs-builder@U16-I3-B03-4-3)  "
-        "Tue Jun 25 01:26:03 UTC 2024",
+        (
+            "NVIDIA UNIX Open Kernel Module for x86_64  555.58.02  Release Build  (dvs-builder@U16-I3-B03-4-3)  "
+            "Tue Jun 25 01:26:03 UTC 2024"
+        ),
         Loaded("555.58.02", "open"),
     ),
     (
-        "NVIDIA UNIX Open Kernel Module for x86_64  580.95.05  Release Build  (dvs-builder@U22-I3-B17-02-5)  "
-        "Tue Sep 23 09:55:41 UTC 2025",
+        (
+            "NVIDIA UNIX Open Kernel Module for x86_64  580.95.05  Release Build  (dvs-builder@U22-I3-B17-02-5)  "
+            "Tue Sep 23 09:55:41 UTC 2025"
+        ),
         Loaded("580.95.05", "open"),
     ),
     (
-        "NVIDIA UNIX Open Kernel Module for aarch64  TempVersion  Release Build  (bugfix_main)  (buildbrain@x)  "
-        "Tue Dec 30 15:54:35 PST 2025",
+        (
+            "NVIDIA UNIX Open Kernel Module for aarch64  TempVersion  Release Build  (bugfix_main)  (buildbrain@x)  "
+            "Tue Dec 30 15:54:35 PST 2025"
+        ),
         Loaded("TempVersion", "open"),
     ),
     ("NVIDIA UNIX x86_64 Kernel Module  580.95.05  Tue Sep 23 10:11:16 UTC 2025", Loaded("580.95.05", "proprietary")),

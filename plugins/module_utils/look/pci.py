@@ -1,0 +1,27 @@
+# Copyright (c) 2026 bettercompute
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The GPUs on the PCI bus, seen without any driver."""
+
+from __future__ import annotations
+
+from ..core.host import Host
+from ..plan.gpu_chips import PciGpu
+
+BUS = "/sys/bus/pci/devices"
+NVIDIA = "0x10de"
+DISPLAY = "0x03"  # the base class of display and 3D controllers; NVSwitches are bridges, a GPU's sound is multimedia
+
+
+def gpus(host: Host) -> tuple[PciGpu, ...]:
+    """NVIDIA's display and 3D controllers, by address."""
+    found = []
+    for address in host.names(BUS):
+        folder = f"{BUS}/{address}"
+        if (host.read(f"{folder}/vendor") or "").strip() != NVIDIA:
+            continue
+        if not (host.read(f"{folder}/class") or "").startswith(DISPLAY):
+            continue
+        driver = (host.link(f"{folder}/driver") or "").rpartition("/")[2]
+        found.append(PciGpu(address, int((host.read(f"{folder}/device") or "0").strip(), 16), driver))
+    return tuple(found)

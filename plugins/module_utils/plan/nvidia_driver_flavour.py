@@ -1,0 +1,83 @@
+# Copyright (c) 2026 bettercompute
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Which flavour of the driver a host's GPUs need, and which branches can run them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from ..core.errors import Refused
+from .gpu_chips import UNKNOWN, PciGpu, generation, named
+from .nvidia_driver_version import OPEN, PROPRIETARY
+
+UNIT = "nvidia-driver"
+FIRST_OPEN = 515  # the first branch that has open modules
+OPEN_BY_DEFAULT = 560
+FLAVOURS = (OPEN, PROPRIETARY)
+PASSED_THROUGH = "vfio-pci"  # the driver of a GPU that a virtual machine gets
+
+
+class Choice(NamedTuple):
+    """The flavour to install, and what is to be said about it."""
+
+    flavour: str
+    notes: tuple[str, ...] = ()
+
+
+def served(gpus: Sequence[PciGpu]) -> tuple[PciGpu, ...]:
+    """The GPUs that NVIDIA's driver is for: those that are not handed to virtual machines."""
+    return tuple(gpu for gpu in gpus if gpu.driver != PASSED_THROUGH)
+
+
+def choose(branch: int, asked: bool | None, gpus: Sequence[PciGpu]) -> Choice:
+    """The flavour for `gpus`, as `asked` (open or not) or, by default, as they need it.
+
+    Raises Refused where no driver of the branch, or none of the flavour asked for, can run one of them.
+    """
+    _refuse_branch(branch, gpus)
+    only = {flavour: [gpu for gpu in gpus if generation(gpu.device).flavours == (flavour,)] for flavour in FLAVOURS}
+    if only[OPEN] and only[PROPRIETARY]:
+        raise Refused(
+            f"{UNIT}: {named(only[OPEN][0])} needs the open kernel modules and {named(only[PROPRIETARY][0])} the "
+            "proprietary ones, and a host loads one flavour: hand one of them to a virtual machine, or take it out"
+        )
+    needed = next((flavour for flavour in FLAVOURS if only[flavour]), None)
+    flavour = needed or (OPEN if branch >= OPEN_BY_DEFAULT else PROPRIETARY)
+    if asked is not None:
+        flavour = OPEN if asked else PROPRIETARY
+        if needed not in (None, flavour):
+            raise Refused(
+                f"{UNIT}: {named(only[str(needed)][0])} runs with the {needed} kernel modules only, and open is "
+                f"{str(asked).lower()}: leave open unset, or set it to {str(not asked).lower()}"
+            )
+    if flavour == OPEN and branch < FIRST_OPEN:
+        raise Refused(
+            f"{UNIT}: branch {branch} has no open kernel modules, which begin with {FIRST_OPEN}: set a later branch"
+        )
+    return Choice(flavour, _notes(flavour, gpus))
+
+
+def _refuse_branch(branch: int, gpus: Sequence[PciGpu]) -> None:
+    for gpu in gpus:
+        kind = generation(gpu.device)
+        if kind.last and branch > kind.last:
+            raise Refused(
+                f"{UNIT}: {named(gpu)} is served up to branch {kind.last}, and branch is {branch}: "
+                f"set branch to {kind.last} or an earlier one"
+            )
+        if branch < kind.first:
+            raise Refused(
+                f"{UNIT}: {named(gpu)} is served from branch {kind.first} on, and branch is {branch}: "
+                f"set branch to {kind.first} or a later one"
+            )
+
+
+def _notes(flavour: str, gpus: Sequence[PciGpu]) -> tuple[str, ...]:
+    strange = [gpu for gpu in gpus if generation(gpu.device) is UNKNOWN]
+    if not strange:
+        return ()
+    listed = ", ".join(f"{gpu.address} (device {gpu.device:04x})" for gpu in strange)
+    note = f"this version does not know the GPU {listed} and takes the {flavour} kernel modules for it"
+    return (f"{note}: set open where it needs the other ones",)

@@ -1,0 +1,141 @@
+# Copyright (c) 2026 bettercompute
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Who uses a GPU: live holds, compute processes, and what has its device nodes open. Root's own look; it trusts no one.
+
+nvidia-smi lists CUDA contexts only, so the open files of every process are read too.
+"""
+
+from __future__ import annotations
+
+import re
+
+from ..core.errors import StepFailed
+from ..core.host import Host
+from ..plan.gpu import App, Gpu, Hold, Holder, Listed, has, is_attendant, normal_pci, resolved
+from .holds import holds, releasing
+from .smi import compute_apps, listing, parse_list
+
+DRIVER = "/proc/driver/nvidia"
+MINOR = re.compile(r"^Device Minor:\s*(\d+)\s*$", re.MULTILINE)
+CAPABILITY = re.compile(r"^DeviceFileMinor:\s*(\d+)\s*$", re.MULTILINE)
+
+
+def device_holders(host: Host) -> dict[str, tuple[Holder, ...]]:
+    """The processes that have NVIDIA's device nodes open, by node: /dev/nvidia0, /dev/nvidiactl, /dev/nvidia-uvm ...
+
+    Raises Unreadable, or NotKnownYet in check mode, for an account that may not see other accounts' files.
+    """
+    found: dict[str, dict[int, Holder]] = {}
+    for pid in host.names("/proc"):
+        if not pid.isdecimal():
+            continue
+        folder = f"/proc/{pid}/fd"
+        opened = {host.link(f"{folder}/{name}") or "" for name in host.names(folder)}
+        # "/dev/nvidia0 (deleted)": the driver was loaded anew, and made the node again.
+        for node in {path.partition(" ")[0] for path in opened if path.startswith("/dev/nvidia")}:
+            found.setdefault(node, {})[int(pid)] = Holder(int(pid), _program(host, pid))
+    return {node: tuple(holders[pid] for pid in sorted(holders)) for node, holders in sorted(found.items())}
+
+
+def _program(host: Host, pid: str) -> str:
+    """The name of a process's program; the kernel's own name of it, 15 characters, where that cannot be seen."""
+    path = host.link(f"/proc/{pid}/exe")
+    if path:
+        return path.rpartition("/")[2].partition(" ")[0]
+    return (host.read(f"/proc/{pid}/comm") or "").strip() or "a process that ended"
+
+
+def gpu_nodes(host: Host, gpus: tuple[Gpu, ...]) -> dict[str, tuple[str, ...]]:
+    """The device nodes of each GPU by UUID: its own, and those of its MIG instances.
+
+    A node's number is no index: the driver says it, by PCI address. A GPU that it does not say it of has every node.
+    """
+    minors: dict[str, str] = {}
+    for address in host.names(f"{DRIVER}/gpus"):
+        found = MINOR.search(host.read(f"{DRIVER}/gpus/{address}/information") or "")
+        if found:
+            minors[normal_pci(address) or address] = found.group(1)
+    nodes = {}
+    for gpu in gpus:
+        minor = minors.get(normal_pci(gpu.pci) or gpu.pci)
+        nodes[gpu.uuid] = () if minor is None else (f"/dev/nvidia{minor}", *_capabilities(host, minor))
+    return nodes
+
+
+def _capabilities(host: Host, minor: str) -> tuple[str, ...]:
+    """The nodes of a GPU's MIG instances, /dev/nvidia-caps/nvidia-cap12."""
+    top = f"{DRIVER}/capabilities/gpu{minor}/mig"
+    found = []
+    for gi in host.names(top):
+        for path in (f"{top}/{gi}", *(f"{top}/{gi}/{ci}" for ci in host.names(f"{top}/{gi}") if ci.startswith("ci"))):
+            named = CAPABILITY.search(host.read(f"{path}/access") or "")
+            if named:
+                found.append(f"/dev/nvidia-caps/nvidia-cap{named.group(1)}")
+    return tuple(found)
+
+
+def busy(host: Host, gpus: tuple[Gpu, ...]) -> dict[str, tuple[str, ...]]:
+    """Why each GPU is busy, clauses by UUID; every GPU has its entry, and an empty one is free.
+
+    Programs that only watch or serve GPUs do not count (see plan.gpu.ATTENDANTS); `device_holders` shows them too.
+    """
+    claims = claimed(host)
+    apps = _apps(host, gpus)
+    holders = device_holders(host)
+    nodes = gpu_nodes(host, gpus)
+    found = {}
+    for gpu in gpus:
+        why = [_claim(hold) for hold in claims if has(hold, gpu)]
+        computing, fault = apps[gpu.uuid]
+        why += [fault] if fault else []
+        why += [f"process {app.pid} ({app.name}) computes on it" for app in computing]
+        seen = {app.pid for app in computing}
+        why += [clause for pid, clause in _opened(nodes[gpu.uuid], holders) if pid not in seen]
+        found[gpu.uuid] = tuple(dict.fromkeys(why))
+    return found
+
+
+def claimed(host: Host) -> tuple[Hold, ...]:
+    """Live holds and pending releases; a MIG device's UUID is attributed to its GPU where nvidia-smi -L lists it."""
+    found = (*holds(host), *releasing(host))
+    if not any(device.startswith("MIG-") for hold in found for device in hold.devices):
+        return found
+    listed: tuple[Listed, ...] = parse_list(listing(host))
+    return tuple(resolved(hold, listed) for hold in found)
+
+
+def _claim(hold: Hold) -> str:
+    return hold.fault or f"the allocation {hold.allocation} has {', '.join(hold.devices)}"
+
+
+def _apps(host: Host, gpus: tuple[Gpu, ...]) -> dict[str, tuple[tuple[App, ...], str]]:
+    """Compute processes by GPU, and what keeps nvidia-smi from telling; one dead GPU hides no other's.
+
+    A process of a MIG device that is named by its own UUID is attributed as a hold is, else it counts for every GPU.
+    """
+    try:
+        apps = compute_apps(host)
+    except StepFailed:
+        return {gpu.uuid: _alone(host, gpu) for gpu in gpus}
+    listed = parse_list(listing(host)) if any(app.gpu_uuid.startswith("MIG-") for app in apps) else ()
+    by_app = [(app, resolved(Hold("", (app.gpu_uuid,)), listed)) for app in apps]
+    return {gpu.uuid: (tuple(app for app, where in by_app if has(where, gpu)), "") for gpu in gpus}
+
+
+def _alone(host: Host, gpu: Gpu) -> tuple[tuple[App, ...], str]:
+    try:
+        return compute_apps(host, gpu.uuid), ""
+    except StepFailed as fault:
+        return (), fault.message
+
+
+def _opened(nodes: tuple[str, ...], holders: dict[str, tuple[Holder, ...]]) -> list[tuple[int, str]]:
+    """(process, clause) of what has the nodes open; a GPU whose nodes are not known may be any."""
+    mine = nodes or tuple(node for node in holders if re.fullmatch(r"/dev/nvidia\d+", node))
+    return [
+        (holder.pid, f"process {holder.pid} ({holder.program}) has {node} open")
+        for node in mine
+        for holder in holders.get(node, ())
+        if not is_attendant(holder.program)
+    ]

@@ -1,0 +1,142 @@
+# Copyright (c) 2026 bettercompute
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What `nvidia-smi mig` lists: profiles, placements and instances, of every driver generation.
+
+Tables are read by the shape of their rows, since their columns move between drivers; a line that has no place in the
+table is a fault that names it.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TypeVar
+
+from ..core.errors import StepFailed
+from ..core.host import Host
+from ..plan.mig import ComputeInstance, GpuInstance, Offered, Placements, parse_profile
+from .smi import ask
+from .smi_faults import quoted, unanswered
+
+Row = TypeVar("Row")
+
+OFFERED = re.compile(r"\|\s+(\d+)\s+MIG (\S+)\s+(\d+)\s+(\d+)/(\d+)\s+[\d.]+\s+\S+(?:\s+\d+){3}\s*\|")
+OFFERED_MORE = re.compile(r"\|(?:\s+\d+){3}\s*\|")  # its second line: copy engines, JPEG, OFA
+GPU_INSTANCE = re.compile(r"\|\s+(\d+)\s+MIG (\S+)\s+(\d+)\s+(\d+)\s+(\d+):(\d+)\s*\|")
+COMPUTE_INSTANCE = re.compile(r"\|\s+(\d+)\s+(\d+)\s+MIG (\S+)\s+(\d+)\*?\s+(\d+)\s+(\d+):(\d+)\s*\|")
+PLACEMENTS = re.compile(r"GPU +(\d+) Profile ID +(\d+) Placements? *: \{(\d+(?:,\d+)*)\}:(\d+)")
+BORDER = re.compile(r"\+-+\+")
+RULE = re.compile(r"\|=+\|")
+NONE_FOUND = re.compile(r"No (?:GPU|compute) instances found: Not Found")
+# MIG mode is off, or the GPU has no MIG: exit status 6 up to R535, 0 since 550.
+NO_MIG = re.compile(r"No MIG-(?:enabled|supported) devices found\.")
+
+
+def offered(host: Host, gpu: int | str) -> tuple[Offered, ...]:
+    """What the GPU, an index or a UUID, offers; () where it has no MIG. Free is 0 while MIG mode is off."""
+    return _of(gpu, parse_lgip(_listed(host, gpu, "-lgip")))
+
+
+def placements(host: Host, gpu: int | str) -> tuple[Placements, ...]:
+    """Where instances of each profile may start on the GPU; () where it has no MIG."""
+    return _of(gpu, parse_lgipp(_listed(host, gpu, "-lgipp")))
+
+
+def gpu_instances(host: Host, gpu: int | str) -> tuple[GpuInstance, ...]:
+    """The GPU's instances; () where there is none, or MIG mode is off: ask for mig.mode.current first."""
+    return _of(gpu, parse_lgi(_listed(host, gpu, "-lgi")))
+
+
+def compute_instances(host: Host, gpu: int | str) -> tuple[ComputeInstance, ...]:
+    """The GPU's compute instances, as `gpu_instances`."""
+    return _of(gpu, parse_lci(_listed(host, gpu, "-lci")))
+
+
+def _listed(host: Host, gpu: int | str, what: str) -> str:
+    """The text of a listing; "" where there is none to list."""
+    arguments = ("mig", what, "-i", str(gpu))
+    answer = ask(host, *arguments)
+    said = answer.out.strip()
+    if answer.rc in (0, 6) and (NO_MIG.fullmatch(said) or NONE_FOUND.fullmatch(said)):
+        return ""
+    fault = unanswered(host, answer, arguments)
+    if fault:
+        raise fault
+    return answer.out
+
+
+def _of(asked: int | str, found: tuple[tuple[int, Row], ...]) -> tuple[Row, ...]:
+    """The rows, which must be the asked GPU's."""
+    shown = {index for index, _row in found}
+    if len(shown) > 1 or (isinstance(asked, int) and shown - {asked}):
+        listed = ", ".join(str(index) for index in sorted(shown))
+        raise StepFailed(f"nvidia-smi mig -i {asked} lists GPU {listed}: look again once no GPU comes or goes")
+    return tuple(row for _index, row in found)
+
+
+def parse_lgip(text: str) -> tuple[tuple[int, Offered], ...]:
+    """(GPU index, profile) of `mig -lgip`; raises StepFailed naming what it does not know."""
+    rows = _rows(text, "GPU instance profiles:", (OFFERED, OFFERED_MORE))
+    found = []
+    for gpu, name, number, free, total in rows:
+        profile = parse_profile(name)
+        if profile is None:
+            raise StepFailed(f"nvidia-smi mig -lgip offers the profile {name!r}, whose name is of no known form")
+        found.append((int(gpu), Offered(int(number), profile, name, int(free), int(total))))
+    return tuple(found)
+
+
+def parse_lgipp(text: str) -> tuple[tuple[int, Placements], ...]:
+    """(GPU index, placements) of `mig -lgipp`; raises StepFailed naming what it does not know."""
+    found = []
+    for line in text.splitlines():
+        row = PLACEMENTS.fullmatch(line.strip())
+        if row:
+            starts = tuple(int(start) for start in row.group(3).split(","))
+            found.append((int(row.group(1)), Placements(int(row.group(2)), starts, int(row.group(4)))))
+        elif line.strip():
+            raise StepFailed(f"nvidia-smi mig -lgipp prints {quoted(line)}, which is no profile's placements")
+    return tuple(found)
+
+
+def parse_lgi(text: str) -> tuple[tuple[int, GpuInstance], ...]:
+    """(GPU index, GPU instance) of `mig -lgi`; raises StepFailed naming what it does not know."""
+    return tuple(
+        (int(gpu), GpuInstance(int(number), name, int(profile), int(start), int(size)))
+        for gpu, name, profile, number, start, size in _rows(text, "GPU instances:", (GPU_INSTANCE,))
+    )
+
+
+def parse_lci(text: str) -> tuple[tuple[int, ComputeInstance], ...]:
+    """(GPU index, compute instance) of `mig -lci`; raises StepFailed naming what it does not know."""
+    return tuple(
+        (int(gpu), ComputeInstance(int(gi), int(number), name, int(profile), int(start), int(size)))
+        for gpu, gi, name, profile, number, start, size in _rows(text, "Compute instances:", (COMPUTE_INSTANCE,))
+    )
+
+
+def _rows(text: str, title: str, shapes: tuple[re.Pattern[str], ...]) -> list[tuple[str, ...]]:
+    """The rows of a table: a border, the title, headings, a rule, then for each row its lines and a border.
+
+    `shapes` are a row's lines; what the first captures is the row. An empty text has none.
+    """
+    lines = text.rstrip().splitlines()
+    if not lines:
+        return []
+    rule = next((at for at, line in enumerate(lines) if RULE.fullmatch(line)), None)
+    if rule is None or rule < 3 or not BORDER.fullmatch(lines[0]) or lines[1].strip("| ") != title:
+        raise StepFailed(f"nvidia-smi mig prints {quoted(text)}, not a table of {title.rstrip(':')}")
+    for line in lines[2:rule]:
+        if not re.fullmatch(r"\| *[A-Z].*\|", line):
+            raise StepFailed(f"nvidia-smi mig prints {quoted(line)} above its table of {title.rstrip(':')}")
+    rows = []
+    whole = (*shapes, BORDER)
+    for at, line in enumerate(lines[rule + 1 :]):
+        found = whole[at % len(whole)].fullmatch(line)
+        if not found:
+            raise StepFailed(f"nvidia-smi mig prints {quoted(line)} in its table of {title.rstrip(':')}")
+        if at % len(whole) == 0:
+            rows.append(found.groups())
+    if not rows or (len(lines) - rule - 1) % len(whole):
+        raise StepFailed(f"nvidia-smi mig ends its table of {title.rstrip(':')} with {quoted(lines[-1])}")
+    return rows

@@ -1,0 +1,94 @@
+# Copyright (c) 2026 bettercompute
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What it means when nvidia-smi does not answer: the one place that reads its error texts."""
+
+from __future__ import annotations
+
+import re
+
+from ..core.errors import SEEN_AS_ROOT, NotKnownYet, NotReady, StepFailed, Unreadable
+from ..core.host import Host
+from ..core.plan import Answer
+
+LIBRARY = re.compile(r"^NVML library version: (\S+)$", re.MULTILINE)
+# What is missing, by exit status and by text: both are the driver's to bring.
+NOT_THERE = (
+    (127, "", "nvidia-smi is not installed yet: it comes with the NVIDIA driver (the unit nvidia-driver)"),
+    (
+        9,
+        "couldn't communicate with the NVIDIA driver",
+        "the NVIDIA driver does not run: its kernel module is not loaded (the unit nvidia-driver)",
+    ),
+    (
+        12,
+        "couldn't find libnvidia-ml.so",
+        "libnvidia-ml.so is not installed yet: it comes with the NVIDIA driver (the unit nvidia-driver)",
+    ),
+)
+DENIED = re.compile(r"\bInsufficient Permissions\b")
+# What ends nvidia-smi with an exit status of 0 all the same, or stands between the rows of a query that did answer.
+DEAD = re.compile(r"^(?:Unable to determine the device handle for .*|Failed to initialize NVML: .*)$", re.MULTILINE)
+
+
+def quoted(text: str) -> str:
+    """A text of nvidia-smi for a message, on one line and no longer than a few of them."""
+    plain = " ".join(text.split())
+    return repr(plain if len(plain) <= 300 else plain[:300] + "...")
+
+
+def unanswered(host: Host, answer: Answer, arguments: tuple[str, ...]) -> Exception | None:
+    """The fault that nvidia-smi's answer to the arguments is; None when it did answer.
+
+    NotReady: no nvidia-smi, no driver, no library. StepFailed: the loaded driver and the library differ (it names both
+    versions and says to reboot the node), a lost GPU, and whatever else it says. Unreadable: root is needed.
+    """
+    said = f"{answer.out}\n{answer.err}"
+    line = " ".join(("nvidia-smi", *arguments))
+    for status, text, message in NOT_THERE:
+        if answer.rc == status or (text and text in said):
+            return NotReady(message)
+    if "Driver/library version mismatch" in said:
+        return _mismatch(host, said)
+    if "Mismatch in versions between nvidia-smi and NVML" in said:
+        return StepFailed("nvidia-smi and libnvidia-ml.so are of different versions: install both from one driver")
+    if answer.rc == 0 and not DEAD.search(answer.out):
+        return None
+    return _denied(host, line, said) if DENIED.search(said) else _failed(line, answer.rc, said)
+
+
+def _denied(host: Host, line: str, said: str) -> Exception:
+    if host.predicted and host.uid() != 0:
+        return NotKnownYet(SEEN_AS_ROOT)
+    return Unreadable(f"{line} lacks permission ({quoted(said)}): run it as root", denied=host.uid() != 0)
+
+
+def _failed(line: str, status: int, said: str) -> StepFailed:
+    if status < 0 or 128 < status < 255:
+        return StepFailed(f"{line} was ended by a signal (exit status {status}): see the kernel's log")
+    words = quoted(said) if said.strip() else "it said nothing"
+    return StepFailed(f"{line} exited with {status}: {words}{_advice(said)}")
+
+
+def _mismatch(host: Host, said: str) -> StepFailed:
+    """The driver's module in the kernel and the library on disk are of different versions."""
+    from .driver import library, loaded  # not needed by a host whose driver answers
+
+    found = LIBRARY.search(said)
+    running = loaded(host)
+    return StepFailed(
+        f"the loaded NVIDIA driver is {running.version if running else 'of an unknown version'} and libnvidia-ml is "
+        f"{library(host) or (found.group(1) if found else 'of another one')}: reboot the node"
+    )
+
+
+def _advice(said: str) -> str:
+    if "GPU is lost" in said:
+        return ": see the kernel's log for its Xid, and reset or reboot the node"
+    if "GPU requires reset" in said:
+        return ": reset the GPU, or reboot the node"
+    if "blocked by the operating system" in said:
+        return ": see which policy or cgroup keeps nvidia-smi from the GPU"
+    if "In use by another client" in said:
+        return ": end what uses the GPU"
+    return ""

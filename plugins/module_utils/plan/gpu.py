@@ -1,0 +1,237 @@
+# Copyright (c) 2026 bettercompute
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""GPUs as values: what identifies one, how settings select one, and what its product name says."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from fnmatch import fnmatchcase
+from typing import Any, NamedTuple
+
+from ..core.errors import Refused
+from ..core.plan import Field
+
+
+class Gpu(NamedTuple):
+    """One GPU as nvidia-smi lists it. The index follows the PCI bus, and changes when a GPU comes or goes."""
+
+    index: int  # type: ignore[assignment]  # the field's word; tuple.index is not used
+    uuid: str  # "GPU-5f1c2a90-..."
+    pci: str  # as nvidia-smi prints it, "00000000:17:00.0"
+    name: str  # the product's name, "NVIDIA H100 80GB HBM3"
+
+
+class Select(NamedTuple):
+    """Which GPUs a setting is for: those whose `kind` (uuid, pci, index, model) is, or fits, the value."""
+
+    kind: str
+    value: str | int
+
+
+class Hold(NamedTuple):
+    """An allocation that has devices of this host, or whose release still waits.
+
+    Devices are a GPU's UUID, a MIG device's "<gpu>/gi<g>/ci<c>", or a slot's "<gpu>/s<k>". A hold whose file cannot be
+    made out has a sentence on it in `fault`, and counts as holding every GPU.
+    """
+
+    allocation: str
+    devices: tuple[str, ...] = ()
+    fault: str = ""
+
+
+class Holder(NamedTuple):
+    """A process that has a device node open."""
+
+    pid: int
+    program: str  # "nvidia-persistenced"
+
+
+class App(NamedTuple):
+    """A process that computes on a GPU; of one in a MIG device the GPU is the parent's."""
+
+    gpu_uuid: str
+    pid: int
+    name: str
+
+
+class MigDevice(NamedTuple):
+    """A MIG device of `nvidia-smi -L`: a compute instance, numbered in the order of the GPU instances' ids."""
+
+    profile: str  # "3g.20gb", "1c.7g.80gb"
+    index: int  # type: ignore[assignment]  # as of Gpu
+    uuid: str  # "MIG-<uuid>", up to R460 "MIG-GPU-<uuid>/<gi>/<ci>"
+
+
+class Listed(NamedTuple):
+    """A GPU of `nvidia-smi -L` with its MIG devices."""
+
+    index: int  # type: ignore[assignment]  # as of Gpu
+    name: str
+    uuid: str
+    devices: tuple[MigDevice, ...] = ()
+
+
+SELECT: tuple[Field, ...] = (
+    Field("uuid", "uuid", (str,)),
+    Field("pci", "pci", (str,)),
+    Field("index", "index", (int,)),
+    Field("model", "model", (str,)),
+)
+
+NOT_ONE = {
+    "uuid": 'not a GPU\'s UUID such as "GPU-5f1c2a90-0000-4000-8000-000000000001"',
+    "pci": 'not a PCI address with its domain such as "0000:17:00.0"',
+    "index": "not an index from 0 on",
+    "model": 'not a pattern over product names such as "*H100*"',
+}
+
+# What nvidia-smi prints for a value that it does not have; in brackets in a query, without them in -q -x.
+NO_VALUE = frozenset(
+    (
+        "",
+        "N/A",
+        "Not Supported",
+        "Unknown Error",
+        "GPU is lost",
+        "GPU requires reset",
+        "Insufficient Permissions",
+        "Resource not in correct state to perform requested operation",
+        "Requested functionality has been deprecated",
+    )
+)
+UUID = re.compile(r"GPU-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
+PCI = re.compile(r"([0-9a-f]{4}|[0-9a-f]{8}):([0-9a-f]{2}):([0-9a-f]{2})\.([0-7])", re.IGNORECASE)
+
+# Programs that keep GPUs open without computing on them: they watch or serve them, and a layout may change under them.
+ATTENDANTS = frozenset(
+    (
+        "nvidia-persistenced",
+        "nv-fabricmanager",
+        "nv-hostengine",
+        "dcgm-exporter",
+        "nvidia-device-plugin",
+        "nvidia-smi",
+        "nvidia-imex",
+        "nvlsm",
+    )
+)
+
+# Whole words of product names, by generation; a word is what stands between anything but letters and digits.
+GENERATIONS: tuple[tuple[str, re.Pattern[str]], ...] = (
+    ("blackwell", re.compile(r"Blackwell|G?B(?:100|200|300)|GB10|Thor|50[5-9]0")),
+    ("hopper", re.compile(r"Hopper|GH200|H(?:20|100|200|800)")),
+    ("ada", re.compile(r"Ada|L(?:2|4|20|40|40S|40G)|40[5-9]0")),
+    (
+        "ampere",
+        re.compile(r"A(?:2|10|10G|10M|16|30|30X|40|100|100X|800|[1-6]0{3}|[45]500)|30[5-9]0|170HX|Orin|PG50[69]"),
+    ),
+    ("turing", re.compile(r"T(?:4|4G|4[0-9]{2}|[56]00|1000|1200|2000)|16[3-6]0|20[6-8]0")),
+    ("volta", re.compile(r"G?V100|V100S|Xavier")),
+    ("pascal", re.compile(r"P(?:4|6|40|100|400|500|520|600|620|[1-6]0{3}|[35]200|2200)|GP100|Xp|10[1-8]0")),
+    ("maxwell", re.compile(r"M(?:4|6|10|40|60|[2-6]000)|9[5-8]0")),
+)
+BY_PHRASE = (("TITAN RTX", "turing"), ("TITAN V", "volta"), ("GTX TITAN X", "maxwell"), ("TITAN X", "pascal"))
+
+
+def value(text: str) -> str | None:
+    """A field's value; None for anything in square brackets and for the texts that stand for no value."""
+    plain = text.strip()
+    if plain.startswith("[") and plain.endswith("]"):
+        return None
+    return None if plain in NO_VALUE else plain
+
+
+def normal_pci(text: str) -> str | None:
+    """A PCI address as nvidia-smi prints it, from a domain of four or eight digits in any case; None: it is none."""
+    found = PCI.fullmatch(text.strip())
+    if not found:
+        return None
+    domain, bus, device, function = found.groups()
+    return f"{int(domain, 16):08X}:{bus.upper()}:{device.upper()}.{function}"
+
+
+def check_select(given: Mapping[str, Any], where: str) -> Select:
+    """The selector of one mapping with exactly one of uuid, pci, index and model.
+
+    `where` names its place, "mig-layout: gpus[0].select"; raises Refused.
+    """
+    kinds = [field for field in SELECT if given.get(field.wire) is not None]
+    unknown = sorted(set(given) - {field.wire for field in SELECT})
+    if unknown or len(kinds) != 1:
+        found = ", ".join(unknown or [field.wire for field in kinds]) or "nothing"
+        raise Refused(f"{where} takes exactly one of uuid, pci, index and model, not {found}: correct the settings")
+    kind, types = kinds[0].wire, kinds[0].types
+    wanted = given[kind]
+    if type(wanted) not in types or not _is_one(kind, wanted):
+        raise Refused(f"{where}.{kind} is {wanted!r}, {NOT_ONE[kind]}: correct the settings")
+    return Select(kind, wanted)
+
+
+def _is_one(kind: str, wanted: Any) -> bool:
+    if kind == "uuid":
+        return UUID.fullmatch(wanted) is not None
+    if kind == "pci":
+        return normal_pci(wanted) is not None
+    return bool(wanted >= 0 if kind == "index" else wanted.strip())
+
+
+def matches(select: Select, gpu: Gpu) -> bool:
+    """Whether the selector takes the GPU; a model is a pattern over the whole product name, in its case."""
+    if select.kind == "index":
+        return select.value == gpu.index
+    wanted = str(select.value)
+    if select.kind == "uuid":
+        return wanted.lower() == gpu.uuid.lower()
+    if select.kind == "pci":
+        return normal_pci(wanted) == normal_pci(gpu.pci)
+    return fnmatchcase(gpu.name, wanted)
+
+
+def first_match(selects: tuple[Select, ...], gpu: Gpu) -> int | None:
+    """The place of the first selector that takes the GPU; None when none does."""
+    return next((at for at, select in enumerate(selects) if matches(select, gpu)), None)
+
+
+def generation(name: str) -> str:
+    """The generation of a product, "maxwell" to "blackwell", by whole words of its name; "unknown" for the rest.
+
+    "NVIDIA GH200 480GB" is no H200: words are compared whole.
+    """
+    for phrase, known in BY_PHRASE:
+        if re.search(rf"\b{phrase}\b", name):
+            return known
+    words = re.split(r"[^A-Za-z0-9]+", name)
+    # "NVIDIA RTX 6000 Ada Generation", "NVIDIA RTX PRO 6000 Blackwell": a generation's own name decides.
+    for known, _pattern in GENERATIONS:
+        if known.capitalize() in words:
+            return known
+    for known, pattern in GENERATIONS:
+        if any(pattern.fullmatch(word) for word in words):
+            return known
+    return "turing" if re.search(r"\bQuadro RTX [3-8]000\b", name) else "unknown"
+
+
+def parent(device: str) -> str | None:
+    """The UUID of the GPU of a device's id; None for a MIG device's own UUID, which does not say."""
+    plain = device[len("MIG-") :] if device.startswith("MIG-GPU-") else device
+    return None if plain.startswith("MIG-") else plain.partition("/")[0]
+
+
+def resolved(hold: Hold, listed: tuple[Listed, ...]) -> Hold:
+    """The hold with the GPUs of MIG UUIDs that the listing knows; it cannot say which compute instance each is."""
+    parents = {device.uuid: gpu.uuid for gpu in listed for device in gpu.devices}
+    return hold._replace(devices=tuple(parents.get(device, device) for device in hold.devices))
+
+
+def has(hold: Hold, gpu: Gpu) -> bool:
+    """Whether the hold has the GPU or a part of it; what cannot be made out has every GPU."""
+    parents = [parent(device) for device in hold.devices]
+    return bool(hold.fault) or any(found is None or found.lower() == gpu.uuid.lower() for found in parents)
+
+
+def is_attendant(program: str) -> bool:
+    """Whether the program watches or serves GPUs; the kernel's short name of it, 15 characters, counts too."""
+    return program in ATTENDANTS or (len(program) == 15 and any(name.startswith(program) for name in ATTENDANTS))

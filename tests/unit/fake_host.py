@@ -26,7 +26,8 @@ class FakeHost(Host):
     """`files` maps a path to its text; `programs` maps a program's name to what it does and says.
 
     `kernel` maps a path of /proc or /sys to a function that gets the value written there and returns what the file
-    then shows (None leaves it alone); it may raise OSError, as the kernel does. `unreadable` paths cannot be read.
+    then shows (None leaves it alone); it may raise OSError, as the kernel does. `links` maps a symbolic link to where
+    it points. `unreadable` paths cannot be read. `stdin` is what the program that is being run reads.
     `kill_at` n raises Killed instead of the n-th change (from 1); `calls` lists every change, `asked` every question.
     """
 
@@ -35,16 +36,19 @@ class FakeHost(Host):
         files: Mapping[str, str] | None = None,
         programs: Mapping[str, Program] | None = None,
         kernel: Mapping[str, Kernel] | None = None,
+        links: Mapping[str, str] | None = None,
     ) -> None:
         self.files: dict[str, File] = {BOOT_ID: File("first-boot\n")}
         for path, text in (files or {}).items():
             self.files[path] = File(text)
         self.programs = dict(programs or {})
         self.kernel = dict(kernel or {})
+        self.links = dict(links or {})
         self.unreadable: set[str] = set()
         self.kill_at = 0
         self.calls: list[str] = []
         self.asked: list[tuple[str, ...]] = []
+        self.stdin = ""
         self.now = 0.0
         self.user = 0
 
@@ -64,29 +68,48 @@ class FakeHost(Host):
     # -- Host
 
     def read(self, path: str) -> str | None:
-        found = self.file(path)
+        self._see(path)
+        found = self.files.get(self._followed(path))
         return None if found is None else found.text
 
     def file(self, path: str) -> File | None:
-        if path in self.unreadable:
-            raise Unreadable(f"cannot read {path}: Permission denied", denied=True)
-        return self.files.get(path)
+        self._see(path)
+        return File("", 0o777, regular=False) if path in self.links else self.files.get(path)
 
     def names(self, path: str) -> tuple[str, ...]:
+        self._see(path)
         prefix = path.rstrip("/") + "/"
-        return tuple(sorted({name[len(prefix) :].split("/", 1)[0] for name in self.files if name.startswith(prefix)}))
+        inside = (name for name in (*self.files, *self.links) if name.startswith(prefix))
+        return tuple(sorted({name[len(prefix) :].split("/", 1)[0] for name in inside}))
 
     def exists(self, path: str) -> bool:
-        return path in self.files or bool(self.names(path))
+        end = self._followed(path)
+        return end in self.files or bool(self.names(end))
 
     def link(self, path: str) -> str | None:
-        return None
+        if path in self.links:
+            self._see(path)
+        return self.links.get(path)
+
+    def _see(self, path: str) -> None:
+        if path in self.unreadable:
+            raise Unreadable(f"cannot read {path}: Permission denied", denied=True)
+
+    def _followed(self, path: str) -> str:
+        """Where a chain of links ends."""
+        for _link in self.links:
+            if path not in self.links:
+                break
+            target = self.links[path]
+            path = target if target.startswith("/") else f"{path.rpartition('/')[0]}/{target}"
+        return path
 
     def which(self, program: str) -> str | None:
         return f"/usr/sbin/{program}" if program in self.programs else None
 
     def ask(self, argv: tuple[str, ...], timeout: float = QUESTION_TIMEOUT, stdin: str = "") -> Answer:
         self.asked.append(argv)
+        self.stdin = stdin
         return self._call(argv)
 
     def answer(self, question: Ask) -> Answer:
@@ -103,10 +126,12 @@ class FakeHost(Host):
 
     def write(self, path: str, text: str, mode: int) -> None:
         self._change(f"write {path}")
+        self.links.pop(path, None)
         self.files[path] = File(text, mode)
 
     def remove(self, path: str) -> None:
         self._change(f"remove {path}")
+        self.links.pop(path, None)
         self.files.pop(path, None)
 
     def set(self, path: str, value: str) -> None:
@@ -121,6 +146,7 @@ class FakeHost(Host):
 
     def act(self, step: Step) -> None:
         self._change(" ".join(step.argv))
+        self.stdin = step.text
         said = self._call(step.argv)
         if said.rc not in step.ok:
             raise StepFailed(

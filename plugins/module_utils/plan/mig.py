@@ -1,14 +1,30 @@
 # Copyright (c) 2026 bettercompute
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""MIG as values: profiles, what a GPU offers, and the instances that it has."""
+"""MIG as values: profiles, what a GPU offers, the instances that it has, and the grammar of layouts.
+
+A layout is `off` (MIG mode off), `empty` (MIG mode on, nothing in it), `all-<profile>` (as many as the GPU takes), or a
+list of MIG devices, `3g.40gb,2g.20gb,1g.10gb:2`, as a mapping too: `{3g.40gb: 1, 1g.10gb: 4}`. A device is named as
+`nvidia-smi -L` names it: `3g.40gb` fills its GPU instance, and `1c.3g.40gb:3` are three that share one.
+"""
 
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+from ..core.errors import Refused, StepFailed
 
 PROFILE = re.compile(r"(?:(\d+)c\.)?(\d+)g\.(\d+)gb((?:[+-][a-z][a-z0-9.]*)?)")
+ATTRIBUTES = ("", "+me", "+gfx", "+me.all", "-me")
+# The sizes of compute instances that a GPU instance of so many slices takes; `nvidia-smi mig -lcip` says so too, but
+# only of an instance that exists.
+COMPUTE = {1: (1,), 2: (1, 2), 3: (1, 2, 3), 4: (1, 2, 4), 7: (1, 2, 3, 4, 7)}
+OFF, EMPTY, ALL, LISTED = "off", "empty", "all", "listed"
+ITEM = re.compile(r"(?P<name>[^:]*?)(?:\s*:\s*(?P<count>\d{1,3}))?")
+PLAIN = re.compile(r"(?:\d+c\.)?\d+g\.\d+gb")
 
 
 class Profile(NamedTuple):
@@ -66,3 +82,159 @@ def parse_profile(name: str) -> Profile | None:
         return None
     compute, slices, memory, attribute = found.groups()
     return Profile(int(slices), int(compute or slices), int(memory), attribute)
+
+
+def name_of(profile: Profile) -> str:
+    """The profile's name; compute slices are said where they are not all."""
+    compute = "" if profile.compute == profile.slices else f"{profile.compute}c."
+    return f"{compute}{profile.slices}g.{profile.memory_gb}gb{profile.attribute}"
+
+
+# -- layouts
+
+
+class Layout(NamedTuple):
+    """A layout as settings give it: its kind, and of a list how many devices of each profile, largest first.
+
+    `all` has one profile, counted 0.
+    """
+
+    kind: str
+    devices: tuple[tuple[Profile, int], ...] = ()
+
+
+def parse_layout(given: Any, where: str) -> Layout:
+    """A layout from its text or mapping; `where` names its place, "mig-layout: layout". Raises Refused.
+
+    The word off, unquoted in YAML, arrives as false.
+    """
+    if given is False:
+        return Layout(OFF)
+    if isinstance(given, Mapping):
+        return _listed([(_item(str(name), where), _count(name, count, where)) for name, count in given.items()], where)
+    if not isinstance(given, str):
+        raise Refused(f"{where} is {given!r}: give a layout such as all-1g.10gb, 3g.40gb,1g.10gb:4, or off")
+    text = given.strip()
+    if text in (OFF, EMPTY):
+        return Layout(text)
+    if text.startswith("all-"):
+        return Layout(ALL, ((_item(text[len("all-") :], where), 0),))
+    return _listed([_counted(item, where) for item in _items(text, where)], where)
+
+
+def _items(text: str, where: str) -> list[str]:
+    """The items of a list: joined by commas, or by + where no profile has an attribute that begins so."""
+    items = re.split(r"[,+]", text)
+    if all(PLAIN.fullmatch(item.partition(":")[0].strip()) for item in items):
+        return items
+    items = text.split(",")
+    for item in items:
+        if item.count("+") > 1 or re.search(r"\+\s*(?:\d+c\.)?\d+g\.", item):
+            raise Refused(f"{where} has {item.strip()!r}: beside a profile with an attribute, join profiles by commas")
+    return items
+
+
+def _counted(item: str, where: str) -> tuple[Profile, int]:
+    found = ITEM.fullmatch(item.strip())
+    if not found:
+        raise Refused(f"{where} has {item.strip()!r}, which is no <profile> or <profile>:<count>: correct the layout")
+    count = int(found["count"] or 1)
+    return _item(found["name"], where), _count(item.strip(), count, where)
+
+
+def _count(name: Any, count: Any, where: str) -> int:
+    if type(count) is not int or not 1 <= count <= 999:
+        raise Refused(f"{where} asks for {count!r} of {name!r}: give a count from 1 on, or leave the profile out")
+    return count
+
+
+def _item(name: str, where: str) -> Profile:
+    """The profile of a name as a person writes it; raises Refused."""
+    profile = parse_profile(name.strip())
+    if profile is None or profile.attribute not in ATTRIBUTES or not (profile.slices and profile.memory_gb):
+        raise Refused(
+            f"{where} has {name.strip()!r}, which is no profile such as 3g.40gb, 1c.3g.40gb, 1g.10gb+me: see "
+            "nvidia-smi mig -lgip for those of a GPU"
+        )
+    if profile.compute not in COMPUTE.get(profile.slices, range(1, profile.slices + 1)):
+        raise Refused(f"{where} has {name.strip()!r}, and no compute instance has {profile.compute} of its slices")
+    return profile
+
+
+def _listed(devices: list[tuple[Profile, int]], where: str) -> Layout:
+    if not devices:
+        raise Refused(f"{where} is empty: give off, or the word empty for MIG mode without instances")
+    counts: Counter[Profile] = Counter()
+    for profile, count in devices:
+        counts[profile] += count
+    return Layout(LISTED, _largest_first(counts))
+
+
+def _largest_first(counts: Counter[Profile]) -> tuple[tuple[Profile, int], ...]:
+    def size(item: tuple[Profile, int]) -> tuple[int, int, str, int]:
+        profile = item[0]
+        return (-profile.slices, -profile.memory_gb, profile.attribute, -profile.compute)
+
+    return tuple(sorted(counts.items(), key=size))
+
+
+def text_of(layout: Layout) -> str:
+    """The layout's canonical text, which parses to an equal layout."""
+    if layout.kind == ALL:
+        return f"all-{name_of(layout.devices[0][0])}"
+    if layout.kind != LISTED:
+        return layout.kind
+    return ",".join(name_of(profile) + (f":{count}" if count > 1 else "") for profile, count in layout.devices)
+
+
+# -- what a GPU shows
+
+
+def devices_of(gis: Iterable[GpuInstance], cis: Iterable[ComputeInstance]) -> Counter[Profile]:
+    """The MIG devices, as profiles; a GPU instance without a compute instance has none.
+
+    Raises StepFailed for a name that is no profile's.
+    """
+    own = {gi.id: known(gi.profile_name) for gi in gis}
+    found: Counter[Profile] = Counter()
+    for ci in cis:
+        if ci.gi not in own:
+            raise StepFailed(f"nvidia-smi lists a compute instance of the GPU instance {ci.gi}, which it does not list")
+        found[own[ci.gi]._replace(compute=known(ci.profile_name).compute)] += 1
+    return found
+
+
+def bare(gis: Iterable[GpuInstance], cis: Iterable[ComputeInstance]) -> tuple[GpuInstance, ...]:
+    """GPU instances without a compute instance: half-made, and no MIG device."""
+    made = {ci.gi for ci in cis}
+    return tuple(gi for gi in gis if gi.id not in made)
+
+
+def known(name: str) -> Profile:
+    """The profile of a name that nvidia-smi printed; raises StepFailed when it is none."""
+    profile = parse_profile(name)
+    if profile is None:
+        raise StepFailed(f"nvidia-smi shows an instance of the profile {name!r}, whose name is of no known form")
+    return profile
+
+
+def layout_of(enabled: bool, gis: tuple[GpuInstance, ...], cis: tuple[ComputeInstance, ...]) -> str:
+    """What a GPU shows as the text of a layout, which given back changes nothing.
+
+    A GPU instance that lacks its compute instance counts as the device that it is to be: given back, it is completed.
+    """
+    if not enabled:
+        return OFF
+    counts = devices_of(gis, cis)
+    for gi in bare(gis, cis):
+        counts[known(gi.profile_name)] += 1
+    return text_of(Layout(LISTED, _largest_first(counts))) if counts else EMPTY
+
+
+def shows(layout: Layout, enabled: bool, gis: tuple[GpuInstance, ...], cis: tuple[ComputeInstance, ...]) -> bool:
+    """Whether what the GPU shows is the layout by name and number; one of the kind `all` is to be counted out first."""
+    if layout.kind == OFF or not enabled:
+        return layout.kind == OFF and not enabled
+    if layout.kind == ALL:
+        return False
+    return not bare(gis, cis) and devices_of(gis, cis) == dict(layout.devices)

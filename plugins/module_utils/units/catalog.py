@@ -51,10 +51,17 @@ def _iommu() -> Unit:
     return UNIT
 
 
+def _gpu_settings() -> Unit:
+    from ..units.gpu_settings import UNIT
+
+    return UNIT
+
+
 SHIPPED: dict[str, Callable[[], Unit]] = {
     "kernel-modules": _kernel_modules,
     "sysctl": _sysctl,
     "hugepages": _hugepages,
     "cpu": _cpu,
     "iommu": _iommu,
+    "gpu-settings": _gpu_settings,
 }

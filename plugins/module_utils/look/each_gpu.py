@@ -1,0 +1,56 @@
+# Copyright (c) 2026 bettercompute
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What nvidia-smi prints of each GPU, where one that is dead does not keep it from answering for the others."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from ..core.errors import StepFailed
+from ..core.host import Host
+from ..core.unknown import Unknown, later
+from ..plan.gpu import Gpu, normal_pci
+from . import smi
+
+PROC = "/proc/driver/nvidia/gpus"  # a directory a GPU, named by its PCI address
+LINE = re.compile(r"^(Model|GPU UUID):\s+(.+?)\s*$", re.MULTILINE)
+NAMES = ("index", "uuid", "pci.bus_id", "name")  # the first fields of every query here
+
+Row = dict[str, str]
+
+
+def each_gpu(host: Host, fields: tuple[str, ...]) -> tuple[tuple[Gpu, Row], ...]:
+    """A GPU and its row, texts by field, for each GPU of the host; `fields` begin with NAMES.
+
+    One question for all of them; where that fails, one for each, and the row of a GPU that fails by itself is a value
+    that raises why (see core.unknown). Raises what `smi.query` does where no GPU answers.
+    """
+    try:
+        return tuple((_gpu(row), row) for row in smi.query(host, fields))
+    except StepFailed as fault:
+        known = _from_proc(host)
+        rows: list[tuple[Gpu, Any]] = [(gpu, later(_row, host, fields, gpu)) for gpu in known]
+        if all(isinstance(row, Unknown) for _named, row in rows):
+            raise fault
+    return tuple((gpu if isinstance(row, Unknown) else _gpu(row), row) for gpu, row in rows)
+
+
+def _gpu(row: Row) -> Gpu:
+    return Gpu(int(row["index"]), row["uuid"], row["pci.bus_id"], row["name"])
+
+
+def _row(host: Host, fields: tuple[str, ...], gpu: Gpu) -> Row:
+    return smi.query(host, fields, gpu.pci)[0]
+
+
+def _from_proc(host: Host) -> tuple[Gpu, ...]:
+    """The GPUs that the driver has taken, a dead one among them; nvidia-smi numbers them by their PCI addresses."""
+    found = []
+    for name in host.names(PROC):
+        pci = normal_pci(name)
+        if pci:
+            lines = dict(LINE.findall(host.read(f"{PROC}/{name}/information") or ""))
+            found.append((pci, lines.get("GPU UUID", pci), lines.get("Model", "")))
+    return tuple(Gpu(at, uuid, pci, name) for at, (pci, uuid, name) in enumerate(sorted(found)))

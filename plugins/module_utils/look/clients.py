@@ -101,8 +101,16 @@ def claimed(host: Host) -> tuple[Hold, ...]:
     found = (*holds(host), *releasing(host))
     if not any(device.startswith("MIG-") for hold in found for device in hold.devices):
         return found
-    listed: tuple[Listed, ...] = parse_list(listing(host))
+    listed = _listed(host)
     return tuple(resolved(hold, listed) for hold in found)
+
+
+def _listed(host: Host) -> tuple[Listed, ...]:
+    """The GPUs and their MIG devices; none where nvidia-smi -L fails, so that a MIG device's UUID is any GPU's."""
+    try:
+        return parse_list(listing(host))
+    except StepFailed:
+        return ()
 
 
 def _claim(hold: Hold) -> str:
@@ -118,7 +126,7 @@ def _apps(host: Host, gpus: tuple[Gpu, ...]) -> dict[str, tuple[tuple[App, ...],
         apps = compute_apps(host)
     except StepFailed:
         return {gpu.uuid: _alone(host, gpu) for gpu in gpus}
-    listed = parse_list(listing(host)) if any(app.gpu_uuid.startswith("MIG-") for app in apps) else ()
+    listed = _listed(host) if any(app.gpu_uuid.startswith("MIG-") for app in apps) else ()
     by_app = [(app, resolved(Hold("", (app.gpu_uuid,)), listed)) for app in apps]
     return {gpu.uuid: (tuple(app for app, where in by_app if has(where, gpu)), "") for gpu in gpus}
 

@@ -10,7 +10,7 @@ table is a fault that names it.
 from __future__ import annotations
 
 import re
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from ..core.errors import StepFailed
 from ..core.host import Host
@@ -24,12 +24,25 @@ OFFERED = re.compile(r"\|\s+(\d+)\s+MIG (\S+)\s+(\d+)\s+(\d+)/(\d+)\s+[\d.]+\s+\
 OFFERED_MORE = re.compile(r"\|(?:\s+\d+){3}\s*\|")  # its second line: copy engines, JPEG, OFA
 GPU_INSTANCE = re.compile(r"\|\s+(\d+)\s+MIG (\S+)\s+(\d+)\s+(\d+)\s+(\d+):(\d+)\s*\|")
 COMPUTE_INSTANCE = re.compile(r"\|\s+(\d+)\s+(\d+)\s+MIG (\S+)\s+(\d+)\*?\s+(\d+)\s+(\d+):(\d+)\s*\|")
+COMPUTE_OFFERED = re.compile(r"\|\s+(\d+)\s+(\d+)\s+MIG (\S+)\s+(\d+)(\*?)\s+(\d+)/(\d+)(?:\s+\d+){4}\s*\|")
+COMPUTE_OFFERED_MORE = re.compile(r"\|(?:\s+\d+){2,3}\s*\|")
 PLACEMENTS = re.compile(r"GPU +(\d+) Profile ID +(\d+) Placements? *: \{(\d+(?:,\d+)*)\}:(\d+)")
 BORDER = re.compile(r"\+-+\+")
 RULE = re.compile(r"\|=+\|")
 NONE_FOUND = re.compile(r"No (?:GPU|compute) instances found: Not Found")
 # MIG mode is off, or the GPU has no MIG: exit status 6 up to R535, 0 since 550.
 NO_MIG = re.compile(r"No MIG-(?:enabled|supported) devices found\.")
+
+
+class ComputeOffered(NamedTuple):
+    """One row of `nvidia-smi mig -lcip`: a compute instance that a GPU instance takes; `whole` fills it."""
+
+    gi: int
+    profile_id: int
+    profile_name: str
+    whole: bool
+    free: int
+    total: int
 
 
 def offered(host: Host, gpu: int | str) -> tuple[Offered, ...]:
@@ -50,6 +63,11 @@ def gpu_instances(host: Host, gpu: int | str) -> tuple[GpuInstance, ...]:
 def compute_instances(host: Host, gpu: int | str) -> tuple[ComputeInstance, ...]:
     """The GPU's compute instances, as `gpu_instances`."""
     return _of(gpu, parse_lci(_listed(host, gpu, "-lci")))
+
+
+def compute_offered(host: Host, gpu: int | str) -> tuple[ComputeOffered, ...]:
+    """What compute instances the GPU's instances take, as `gpu_instances`."""
+    return _of(gpu, parse_lcip(_listed(host, gpu, "-lcip")))
 
 
 def _listed(host: Host, gpu: int | str, what: str) -> str:
@@ -112,6 +130,16 @@ def parse_lci(text: str) -> tuple[tuple[int, ComputeInstance], ...]:
     return tuple(
         (int(gpu), ComputeInstance(int(gi), int(number), name, int(profile), int(start), int(size)))
         for gpu, gi, name, profile, number, start, size in _rows(text, "Compute instances:", (COMPUTE_INSTANCE,))
+    )
+
+
+def parse_lcip(text: str) -> tuple[tuple[int, ComputeOffered], ...]:
+    """(GPU index, compute profile) of `mig -lcip`; raises StepFailed naming what it does not know."""
+    return tuple(
+        (int(gpu), ComputeOffered(int(gi), int(number), name, bool(star), int(free), int(total)))
+        for gpu, gi, name, number, star, free, total in _rows(
+            text, "Compute instance profiles:", (COMPUTE_OFFERED, COMPUTE_OFFERED_MORE)
+        )
     )
 
 

@@ -86,12 +86,10 @@ def parse_csv(text: str, fields: tuple[str, ...]) -> tuple[dict[str, str], ...]:
 
 
 def gpus(host: Host) -> tuple[Gpu, ...]:
-    """The GPUs that the driver runs, by index; none is ()."""
-    return tuple(_gpu(row) for row in query(host, GPUS))
+    """The GPUs that the driver runs, by index, one that does not answer among them; none is ()."""
+    from .each_gpu import each_gpu  # it asks with this file's `query`
 
-
-def _gpu(row: dict[str, str]) -> Gpu:
-    return Gpu(int(row["index"]), row["uuid"], row["pci.bus_id"], row["name"])
+    return tuple(gpu for gpu, _row in each_gpu(host, GPUS))
 
 
 def listing(host: Host) -> str:

@@ -27,7 +27,7 @@ NOT_THERE = (
     ),
 )
 DENIED = re.compile(r"\bInsufficient Permissions\b")
-# What ends nvidia-smi with an exit status of 0 all the same, or stands between the rows of a query that did answer.
+# A dead GPU: drivers of today then print the rows of the others, this on standard error, and exit with 0.
 DEAD = re.compile(r"^(?:Unable to determine the device handle for .*|Failed to initialize NVML: .*)$", re.MULTILINE)
 
 
@@ -52,7 +52,7 @@ def unanswered(host: Host, answer: Answer, arguments: tuple[str, ...]) -> Except
         return _mismatch(host, said)
     if "Mismatch in versions between nvidia-smi and NVML" in said:
         return StepFailed("nvidia-smi and libnvidia-ml.so are of different versions: install both from one driver")
-    if answer.rc == 0 and not DEAD.search(answer.out):
+    if answer.rc == 0 and not DEAD.search(said):
         return None
     return _denied(host, line, said) if DENIED.search(said) else _failed(line, answer.rc, said)
 

@@ -18,7 +18,7 @@ import sys
 import uuid
 from pathlib import Path
 
-from . import grub, recipe
+from . import gpus, grub, recipe
 from .errors import LabError, LabUnavailable
 
 HOST_KEY_ALIAS = "bcd-lab"
@@ -29,6 +29,7 @@ BUILD_PROGRAMS = {
     "mmdebstrap": "mmdebstrap",
     "mke2fs": "e2fsprogs",
     "chroot": "coreutils",
+    "dpkg-deb": "dpkg",
     "ssh-keygen": "openssh-client",
 }
 RUN_PROGRAMS = {
@@ -99,6 +100,7 @@ def _build_in(variant: recipe.Variant, work: Path) -> None:
     root = work / "root"
     _bootstrap(variant, root)
     kernel = _kernel(root)
+    gpus.stock(root, kernel, work / "workshop")
     root_uuid = str(uuid.uuid4())
     _configure(root, root_uuid)
     _keys(root, work)
@@ -181,6 +183,7 @@ def _configure(root: Path, root_uuid: str) -> None:
     (root / "etc/machine-id").write_text(f"{secrets.token_hex(16)}\n")
     _run("chroot", str(root), "useradd", "--create-home", "--gid", "users", "--shell", "/bin/bash", recipe.USER)
     _run("chroot", str(root), "systemctl", "enable", "--quiet", "lab-network.service", "ssh.service")
+    _run("chroot", str(root), "systemctl", "disable", "--quiet", *recipe.DISABLED)
     _run("chroot", str(root), "systemctl", "mask", "--quiet", *recipe.MASKED)
 
 

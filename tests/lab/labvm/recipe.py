@@ -29,6 +29,7 @@ KERNEL_ARGUMENTS = (
 
 PACKAGES = (
     "ca-certificates",
+    "containerd",
     "dbus",
     "grub-pc",
     "initramfs-tools",
@@ -36,6 +37,7 @@ PACKAGES = (
     "kmod",
     "linux-image-amd64",
     "openssh-server",
+    "podman",
     "procps",
     "python3",
     "python3-apt",
@@ -68,6 +70,9 @@ MASKED = (
     "modprobe@efi_pstore.service",
     "modprobe@fuse.service",
     "modprobe@loop.service",
+    "podman-auto-update.timer",
+    "podman-clean-transient.service",
+    "podman-restart.service",
     "proc-sys-fs-binfmt_misc.automount",
     "serial-getty@ttyS0.service",
     "sshd-unix-local.socket",
@@ -96,6 +101,14 @@ MASKED = (
     "systemd-update-done.service",
     "systemd-update-utmp.service",
 )
+
+# Units that a test starts when it wants them.
+DISABLED = ("containerd.service", "podman.socket")
+
+# Where the image has what only the GPU tests take: a job that opens devices, a small root for containers, and two
+# repositories. No source names them before a test does, nor any other: the guest reaches nothing outside.
+STORE = "/srv/lab"
+REPOSITORIES = {"nvidia": "NVIDIA", "debian": "Debian"}
 
 NETWORK_UNIT = f"""\
 [Unit]
@@ -155,8 +168,10 @@ def digest(variant: Variant) -> str:
     here = Path(__file__).parent
     state = hashlib.sha256()
     state.update(repr(variant).encode())
-    for name in ("recipe.py", "image.py", "grub.py"):
-        state.update((here / name).read_bytes())
+    names = ("recipe.py", "image.py", "grub.py", "gpus.py", "workshop.py", "archive.py", "nvidia.py")
+    sources = (path for path in (here.parent / "gpu").rglob("*") if path.is_file())
+    for path in (*(here / name for name in names), *sorted(sources)):
+        state.update(path.read_bytes())
     return state.hexdigest()[:12]
 
 

@@ -5,8 +5,11 @@
 
 from __future__ import annotations
 
+from ..core.errors import StepFailed
 from ..core.host import Host
-from ..plan.packages import Packages
+from ..plan.distribution import Distribution, check_family
+from ..plan.packages import Packages, asks_installed, read_installed, tool_of
+from .os_release import distribution
 
 
 def packages(host: Host, names: tuple[str, ...], where: str) -> Packages:
@@ -14,4 +17,39 @@ def packages(host: Host, names: tuple[str, ...], where: str) -> Packages:
 
     Raises Refused for a distribution whose manager we do not know, naming it and the unit `where`.
     """
-    raise NotImplementedError
+    seen = distribution(host)
+    check_family(seen, where)
+    kind = manager(host, seen)
+    tool = tool_of(kind)
+    if tool.locker:
+        names = (*names, tool.locker)
+    argv = asks_installed(kind, names)
+    answer = host.ask(argv)
+    if answer.rc not in (0, 1):  # 1: dpkg-query does not know one of the names
+        said = " ".join((answer.err or answer.out).split())
+        raise StepFailed(f"{argv[0]} cannot tell what is installed: it exited with {answer.rc}: {said}")
+    locks = (host.read(tool.lock_file) or "") if tool.lock_file else ""
+    return Packages(
+        manager=kind,
+        distribution=seen,
+        names=names,
+        installed=read_installed(kind, answer.out, locks),
+        journal=_journal(host) if kind == "apt" else (),
+        locks=locks,
+    )
+
+
+def manager(host: Host, seen: Distribution) -> str:
+    """The package manager of a family; `dnf` is a link to dnf5 where the fifth generation is the system's."""
+    if seen.family == "debian":
+        return "apt"
+    if seen.family == "suse":
+        return "zypper"
+    return "dnf5" if (host.link("/usr/bin/dnf") or "").rpartition("/")[2] == "dnf5" else "dnf"
+
+
+def _journal(host: Host) -> tuple[str, ...]:
+    """What a dpkg that was killed between two packages left: files with numbers for names, as apt looks for them."""
+    from ..plan.packages_apt import JOURNAL
+
+    return tuple(name for name in host.names(JOURNAL) if name.isdigit())

@@ -1,18 +1,26 @@
 # Copyright (c) 2026 bettercompute
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Packages as values: what is installed and held, what the index offers, and the steps that change it."""
+"""Packages as values: what is installed and held, what the index offers, and how each manager is spoken to.
+
+The steps that change packages are in `packages_install`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import NamedTuple
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, Callable, NamedTuple
 
-from ..core.plan import Past, Todo
-from ..core.step import Effect
+from ..core.errors import StepFailed
+from ..core.plan import Answer, Past, Todo
+from ..core.step import Effect, Step, command_line, fail, run, write
 from .distribution import Distribution
 
 REFRESHED = "the package index is refreshed"  # a clause: what is not offered now is known after it
+STAMP = "/var/lib/bcd-hostconfig/package-index"  # its time of writing is that of the last refresh
+STAMP_TEXT = "The package index was refreshed when this file was written.\n"
+MINUTES = 10  # how old an index may be when something is to be installed
 
 
 class Package(NamedTuple):
@@ -61,23 +69,130 @@ class Packages(NamedTuple):
         return self.installed[name].version if name in self.installed else ""
 
 
+class Tool(NamedTuple):
+    """How one package manager is spoken to; the functions are pure.
+
+    `question` asks for what is installed of some names, `parse` and `render` read and write its answer. `offers` asks
+    the index, `read_offers` reads that answer; `nothing` are exit statuses that mean that nothing was found.
+    `lock_file` is where holds are, "" where they are in the answer itself; `locked` says whether its text holds a
+    package, `lock` and `unlock` are the text with packages held or not (for check mode).
+    """
+
+    question: Callable[[tuple[str, ...]], tuple[str, ...]]
+    parse: Callable[[str], list[Package]]
+    render: Callable[[Iterable[Package]], str]
+    refresh: tuple[str, ...]
+    offers: Callable[[tuple[str, ...]], tuple[str, ...]]
+    read_offers: Callable[[str], list[Offer]]
+    install: Callable[[tuple[Wanted, ...], tuple[str, ...]], tuple[str, ...]]
+    hold: Callable[[tuple[Package, ...]], tuple[str, ...]]
+    unhold: Callable[[tuple[Package, ...]], tuple[str, ...]]
+    installed_ok: tuple[int, ...] = (0,)
+    every: tuple[str, ...] = ()  # of `offers`: what streams and locks keep away is told too
+    nothing: tuple[int, ...] = (0,)
+    lock_file: str = ""
+    locked: Callable[[str, Package], bool] = lambda text, package: package.held
+    lock: Callable[[str, tuple[Package, ...]], str] = lambda text, packages: text
+    unlock: Callable[[str, tuple[Package, ...]], str] = lambda text, packages: text
+    locker: str = ""  # a package without which nothing can be held
+
+
+def tool_of(manager: str) -> Tool:
+    """The tool of a manager's name."""
+    if manager == "apt":
+        from .packages_apt import APT
+
+        return APT
+    if manager == "zypper":
+        from .packages_zypper import ZYPPER
+
+        return ZYPPER
+    from .packages_dnf import DNF, DNF5
+
+    return DNF5 if manager == "dnf5" else DNF
+
+
+def asks_installed(manager: str, names: tuple[str, ...]) -> tuple[str, ...]:
+    """The question for what is installed of the names."""
+    return tool_of(manager).question(names)
+
+
+def read_installed(manager: str, text: str, locks: str) -> dict[str, Package]:
+    """Its answer, by name; of several versions of one package, as a kernel's, the newest."""
+    tool = tool_of(manager)
+    found: dict[str, Package] = {}
+    for package in tool.parse(text):
+        known = found.get(package.name)
+        if known is None or version_key(known.version) < version_key(package.version):
+            found[package.name] = package._replace(held=tool.locked(locks, package))
+    return found
+
+
+# -- versions
+
+
 def upstream(version: str) -> str:
     """NVIDIA's own version in a package's: "3:580.95.05-1.el9" is 580.95.05, and so is "580.95.05_k6.4.0_1-lp156"."""
-    raise NotImplementedError
+    return re.split(r"[-_~+]", version.rpartition(":")[2], maxsplit=1)[0]
+
+
+def version_key(version: str) -> tuple[Any, ...]:
+    """A key that sorts versions of one package: its epoch, then numbers as numbers."""
+    epoch, _colon, rest = version.rpartition(":")
+    words = re.findall(r"\d+|[A-Za-z]+|~", rest)
+    places = [(-1, 0, "") if word == "~" else (1, int(word), "") if word.isdigit() else (0, 0, word) for word in words]
+    return (int(epoch or 0), places)
+
+
+# -- the index
+
+
+def _asks_index() -> tuple[str, ...]:
+    return ("find", STAMP, "-mmin", f"-{MINUTES}")
+
+
+def _index(past: Past) -> str:
+    """STAMP when the index is fresh, REFRESHED when it will be (in check mode), "" when it is stale."""
+    answer = past.ask(_asks_index())
+    if answer.rc == 127:
+        raise StepFailed("find is not installed, which tells the age of the package index: install findutils")
+    return answer.out.strip()
 
 
 def refresh(todo: Todo, now: Packages, past: Past) -> str:
-    """Plan the refresh of the package index when it is older than ten minutes; call it when something is to be installed.
+    """Plan the refresh of the package index when it is older than ten minutes; call it when something is due.
 
     Returns "" when the index is fresh, else REFRESHED: what the index does not offer now is then known after it (see
     `not_offered`). Behind the step the runner looks and plans again.
     """
-    raise NotImplementedError
+    seen = _index(past)
+    if seen == STAMP:
+        return ""
+    if not seen:
+        done = Effect("answers", command_line(_asks_index()), REFRESHED)
+        argv = tool_of(now.manager).refresh
+        todo.add(
+            run(argv, f"refresh the package index ({' '.join(argv[:1])})", effects=(done,)),
+            write(STAMP, STAMP_TEXT, f"note in {STAMP} that the package index is fresh")._replace(barrier=True),
+        )
+    return REFRESHED
 
 
-def offers(now: Packages, past: Past, names: tuple[str, ...]) -> tuple[Offer, ...]:
-    """What the index offers of the named packages, newest first of each; asks the manager."""
-    raise NotImplementedError
+def offers(now: Packages, past: Past, names: tuple[str, ...], every: bool = False) -> tuple[Offer, ...]:
+    """What the index offers of the named packages, newest first of each; asks the manager.
+
+    `every`: also what a module stream that is not enabled would offer. An index that is not there yet offers nothing;
+    one that is fresh and cannot be read is a StepFailed.
+    """
+    tool = tool_of(now.manager)
+    argv = tool.offers((*(tool.every if every else ()), *names))
+    answer = past.ask(argv)
+    if answer.rc not in tool.nothing:
+        if _index(past) == STAMP:
+            raise StepFailed(f"{' '.join(argv[:2])} cannot tell what is offered: {said(answer)}")
+        return ()
+    found = tool.read_offers(answer.out)
+    return tuple(sorted(found, key=lambda offer: (offer.name, version_key(offer.version)), reverse=True))
 
 
 def not_offered(todo: Todo, action: str, message: str, refreshed: str) -> None:
@@ -85,32 +200,13 @@ def not_offered(todo: Todo, action: str, message: str, refreshed: str) -> None:
 
     `refreshed` is what `refresh` returned.
     """
-    raise NotImplementedError
+    if refreshed:
+        todo.add(Step("later", f"{action}: known after {refreshed}", path=action))
+    else:
+        todo.add(fail(action, message))
 
 
-def install(
-    todo: Todo,
-    now: Packages,
-    past: Past,
-    wanted: tuple[Wanted, ...],
-    *,
-    hold: bool = False,
-    may_go: tuple[str, ...] = (),
-    instead_of: tuple[str, ...] = (),
-    effects: tuple[Effect, ...] = (),
-    disruption: str = "none",
-    owes: tuple[str, ...] = (),
-) -> bool:
-    """Plan that the packages are installed, in one transaction, and held; whether an installation was planned.
-
-    Ours that are held are unheld first and held again after, which is a debt. `may_go`: globs of packages that the
-    transaction may remove (apt; anything else is a failed step, found by simulation). `instead_of`: packages to be
-    removed in the same transaction, where they are installed. `effects` and `owes` are of the installing step, whose
-    effects also hold what the look of `now` then sees. Refused on a system whose packages come with its image.
-    """
-    raise NotImplementedError
-
-
-def settle_holds(todo: Todo, now: Packages, past: Past, names: tuple[str, ...], hold: bool) -> None:
-    """Plan that the named packages, where installed, are held, or, without `hold`, only what a killed pass owes."""
-    raise NotImplementedError
+def said(answer: Answer) -> str:
+    """What a program said about its failure, on one line."""
+    words = " ".join((answer.err.strip() or answer.out.strip()).split())
+    return words[-600:] or f"it exited with {answer.rc} and said nothing"

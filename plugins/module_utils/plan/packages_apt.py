@@ -1,0 +1,133 @@
+# Copyright (c) 2026 bettercompute
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""apt and dpkg: their command lines, and what they print.
+
+dpkg's selection "hold" stands in dpkg-query's own answer, so one program tells versions and holds.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from ..core.errors import StepFailed
+from ..core.plan import Answer
+from .packages import Offer, Package, Tool, Wanted
+
+FORMAT = "${db:Status-Abbrev}|${Package}|${Version}\\n"
+ALL = ("dpkg-query", "--show", "--showformat", FORMAT)  # another spelling than the question for some names
+INSTALLED = "iUFWt"  # i: whole; U, F: unpacked or half configured; W, t: triggers are due
+BROKEN = "UFW"
+LOCK = ("-o", "DPkg::Lock::Timeout=120")  # seconds that it waits for whoever else installs
+# As dpkg's own default, and the file as it is where there is none: local edits of configuration files stay.
+KEEP = ("-o", "Dpkg::Options::=--force-confdef", "-o", "Dpkg::Options::=--force-confold")
+CONFIGURE = ("dpkg", "--force-confdef", "--force-confold", "--configure", "-a")
+JOURNAL = "/var/lib/dpkg/updates"
+
+
+class Simulation(NamedTuple):
+    """What an installation would do: names that are installed or changed, names that go, or why it cannot be."""
+
+    changed: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+    problem: str = ""
+
+
+def question(names: tuple[str, ...]) -> tuple[str, ...]:
+    """Versions and states of the names; those that dpkg does not know make it exit with 1."""
+    return ("dpkg-query", "-W", "-f", FORMAT, *names)
+
+
+def parse(text: str) -> list[Package]:
+    """Rows `hi |name|version`: what is wanted (h: hold), the state, and maybe R; only what is installed counts."""
+    found = []
+    for line in text.splitlines():
+        row = re.fullmatch(r"([uihrp?])([ncHUFWti])([ R]?)\|([^|\s]+)\|(\S*)", line)
+        if not row:
+            raise StepFailed(f"dpkg-query printed a line that is not known: {line!r}", retryable=False)
+        want, state, _error, name, version = row.groups()
+        if state in INSTALLED:
+            found.append(Package(name, version, held=want == "h", whole=state not in BROKEN))
+    return found
+
+
+def render(packages: Iterable[Package]) -> str:
+    """The answer of a host that has these packages."""
+    return "".join(
+        f"{'h' if package.held else 'i'}{'i' if package.whole else 'F'} |{package.name}|{package.version}\n"
+        for package in packages
+    )
+
+
+def offers(names: tuple[str, ...]) -> tuple[str, ...]:
+    """Every version of the names in the index."""
+    return ("apt-cache", "madison", *names)
+
+
+def read_offers(text: str) -> list[Offer]:
+    """Rows ` name | version | url suite/component arch Packages`; sources are not packages."""
+    found = []
+    for line in text.splitlines():
+        parts = [part.strip() for part in line.split("|")]
+        if len(parts) == 3 and all(parts):
+            if not parts[2].endswith("Sources"):
+                found.append(Offer(*parts))
+        elif line.strip():
+            raise StepFailed(f"apt-cache madison printed a line that is not known: {line!r}", retryable=False)
+    return found
+
+
+def specs(wanted: tuple[Wanted, ...], gone: tuple[str, ...]) -> tuple[str, ...]:
+    """`name=version`, `name`, and `name-` for what goes."""
+    return (*(f"{name}={version}" if version else name for name, version in wanted), *(f"{name}-" for name in gone))
+
+
+def install(wanted: tuple[Wanted, ...], gone: tuple[str, ...]) -> tuple[str, ...]:
+    """Install without recommendations and without a question; an exact version may be an older one."""
+    options = ("-y", "-q", "--no-install-recommends", "--allow-downgrades", *KEEP, *LOCK)
+    return ("apt-get", *options, "install", *specs(wanted, gone))
+
+
+def asks_simulation(wanted: tuple[Wanted, ...], gone: tuple[str, ...]) -> tuple[str, ...]:
+    """The same on paper; holds are looked at by us, who may take off our own."""
+    options = ("-s", "-y", "-q", "--no-install-recommends", "--allow-downgrades", "--allow-change-held-packages")
+    return ("apt-get", *options, "install", *specs(wanted, gone))
+
+
+def read_simulation(answer: Answer) -> Simulation:
+    """`Inst name ...` and `Remv name ...` lines; when it cannot be, what apt says about it."""
+    if answer.rc:
+        errors = [line[2:].strip() for line in answer.err.splitlines() if line.startswith("E:")]
+        unmet = answer.out.partition("unmet dependencies:")[2]
+        why = " ".join(f"{unmet} {' '.join(errors)}".split())
+        return Simulation(problem=why[-600:] or f"apt-get exited with {answer.rc}")
+    lines = [line.split() for line in answer.out.splitlines()]
+    return Simulation(
+        changed=tuple(words[1].partition(":")[0] for words in lines if len(words) > 1 and words[0] == "Inst"),
+        removed=tuple(words[1].partition(":")[0] for words in lines if len(words) > 1 and words[0] in ("Remv", "Purg")),
+    )
+
+
+def hold(packages: tuple[Package, ...]) -> tuple[str, ...]:
+    """Keep them as they are."""
+    return ("apt-mark", "hold", *(package.name for package in packages))
+
+
+def unhold(packages: tuple[Package, ...]) -> tuple[str, ...]:
+    """Let them be changed."""
+    return ("apt-mark", "unhold", *(package.name for package in packages))
+
+
+APT = Tool(
+    question=question,
+    parse=parse,
+    render=render,
+    refresh=("apt-get", "-q", *LOCK, "update"),
+    offers=offers,
+    read_offers=read_offers,
+    install=install,
+    hold=hold,
+    unhold=unhold,
+)

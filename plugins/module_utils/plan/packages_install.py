@@ -1,0 +1,273 @@
+# Copyright (c) 2026 bettercompute
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The steps that install packages and hold them.
+
+Each step declares what the look then sees, so that check mode goes on behind it. Every hold that is taken off is a
+debt until it is on again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from fnmatch import fnmatchcase
+from typing import NamedTuple
+
+from ..core.errors import NotKnownYet, Refused
+from ..core.plan import Past, Todo
+from ..core.step import Effect, Step, command_line, fail, run
+from .packages import Package, Packages, Wanted, asks_installed, tool_of
+
+
+class Going(NamedTuple):
+    """What may change beside the wanted packages: `may_go` are globs of ours that apt may take away or change,
+    `instead_of` packages that are taken away in the same transaction."""
+
+    may_go: tuple[str, ...] = ()
+    instead_of: tuple[str, ...] = ()
+
+
+NOTHING_ELSE = Going()
+
+
+class _Shown:
+    """What the look will see after the steps so far, and the effects that say so."""
+
+    def __init__(self, now: Packages) -> None:
+        self.manager, self.names, self.locks = now.manager, now.names, now.locks
+        self.installed = dict(now.installed)
+
+    def change(self, packages: Iterable[Package], gone: Iterable[str] = ()) -> tuple[Effect, ...]:
+        """These are installed so, those are gone: the effects."""
+        self.installed.update({package.name: package for package in packages})
+        for name in gone:
+            self.installed.pop(name, None)
+        question = command_line(asks_installed(self.manager, self.names))
+        effects = (Effect("answers", question, tool_of(self.manager).render(self.installed.values())),)
+        lock_file = tool_of(self.manager).lock_file
+        return (*effects, Effect("file", lock_file, self.locks)) if lock_file else effects
+
+    def hold(self, names: Iterable[str], held: bool) -> tuple[tuple[Package, ...], tuple[Effect, ...]]:
+        """These are held, or no longer: the packages and the effects."""
+        packages = tuple(self.installed[name]._replace(held=held) for name in names)
+        tool = tool_of(self.manager)
+        self.locks = (tool.lock if held else tool.unlock)(self.locks, packages)
+        return packages, self.change(packages)
+
+
+def is_there(now: Packages, wanted: Wanted) -> bool:
+    """Whether a wanted package is installed whole, at its version where it has one."""
+    found = now.installed.get(wanted.name)
+    return found is not None and found.whole and wanted.version in ("", found.version)
+
+
+def refuse_image(now: Packages, names: Iterable[str]) -> None:
+    """Refuse to install on a host whose packages come with its image."""
+    image = now.distribution.image
+    if image:
+        raise Refused(
+            f"{now.distribution.words}: packages of this host change with {image} and a new deployment, which is not "
+            f"done here: put {', '.join(names)} into its image"
+        )
+
+
+def install(
+    todo: Todo,
+    now: Packages,
+    past: Past,
+    wanted: tuple[Wanted, ...],
+    *,
+    hold: bool = False,
+    going: Going = NOTHING_ELSE,
+    effects: tuple[Effect, ...] = (),
+    disruption: str = "none",
+    owes: tuple[str, ...] = (),
+) -> bool:
+    """Plan that the packages are installed, in one transaction, and held; whether an installation was planned.
+
+    Ours that are held are unheld first and held again after. With apt, a transaction that would take away or change
+    what `going` does not allow is a failed step, found by a simulation. `effects` and `owes` are of the installing
+    step, whose effects also hold what the look of `now` then sees; an older pass's hold is planned too. Raises Refused
+    on a system whose packages come with its image.
+    """
+    names = tuple(want.name for want in wanted)
+    if all(is_there(now, want) for want in wanted):
+        settle_holds(todo, now, past, names, hold)
+        return False
+    refuse_image(now, names)
+    now = _repair(todo, now, past)
+    due = tuple(want for want in wanted if not is_there(now, want))
+    if not due:
+        settle_holds(todo, now, past, names, hold)
+        return False
+    gone = tuple(name for name in going.instead_of if name in now.installed)
+    verdict = _simulate(now, past, due, gone, going)
+    if verdict.problem:
+        todo.add(fail(f"install {listed(due)}", verdict.problem))
+        return False
+    shown = _Shown(now)
+    ours = {*names, *verdict.changed}
+    lifted = tuple(
+        name for name, package in now.installed.items() if package.held and name in {*ours, *gone, *verdict.removed}
+    )
+    again = tuple(name for name in lifted if name in ours and name not in verdict.removed)
+    _unhold(todo, shown, lifted, again)
+    locker = _locker(now, hold or bool(again))
+    after = (*due, *locker)
+    goes = tuple(dict.fromkeys((*gone, *verdict.removed)))
+    come = [Package(want.name, want.version or now.version(want.name) or "0") for want in after]
+    todo.add(
+        run(
+            tool_of(now.manager).install(after, gone),
+            f"install {listed(after)}{', in place of ' + ', '.join(goes) if goes else ''}",
+            ok=tool_of(now.manager).installed_ok,
+            effects=(*shown.change(come, goes), *effects),
+            disruption=disruption,
+            owes=owes,
+        )
+    )
+    _hold(todo, shown, tuple(dict.fromkeys((*(names if hold else ()), *again))))
+    return True
+
+
+def settle_holds(todo: Todo, now: Packages, past: Past, names: tuple[str, ...], hold: bool) -> None:
+    """Plan that the named packages, where installed, are held, or, without `hold`, only what a killed pass owes."""
+    owed = {debt[len(_debt("")) :] for debt in past.owed if debt.startswith(_debt(""))}
+    due = [
+        name
+        for name, package in now.installed.items()
+        if not package.held and ((hold and name in names) or name in owed)
+    ]
+    locker = _locker(now, bool(due))
+    shown = _Shown(now)
+    if locker:
+        come = [Package(want.name, "0") for want in locker]
+        todo.add(
+            run(
+                tool_of(now.manager).install(locker, ()),
+                f"install {listed(locker)}",
+                ok=tool_of(now.manager).installed_ok,
+                effects=shown.change(come),
+            )
+        )
+    _hold(todo, shown, tuple(due))
+
+
+def listed(wanted: Iterable[Wanted]) -> str:
+    """For a sentence: "nvidia-open 580.95.05-1 and dkms"."""
+    words = [f"{name} {version}".strip() for name, version in wanted]
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
+
+
+# -- holds
+
+
+def _debt(name: str) -> str:
+    return f"hold {name}"
+
+
+def _locker(now: Packages, needed: bool) -> tuple[Wanted, ...]:
+    """The package without which dnf holds nothing, where it is needed and missing."""
+    name = tool_of(now.manager).locker
+    return (Wanted(name),) if needed and name and name not in now.installed else ()
+
+
+def _unhold(todo: Todo, shown: _Shown, names: tuple[str, ...], again: tuple[str, ...]) -> None:
+    if not names:
+        return
+    packages, effects = shown.hold(names, False)
+    todo.add(
+        run(
+            tool_of(shown.manager).unhold(packages),
+            f"take the hold off {', '.join(names)}",
+            effects=effects,
+            owes=tuple(_debt(name) for name in again),
+        )
+    )
+
+
+def _hold(todo: Todo, shown: _Shown, names: tuple[str, ...]) -> None:
+    names = tuple(name for name in names if not shown.installed[name].held)
+    if not names:
+        return
+    packages, effects = shown.hold(names, True)
+    todo.add(
+        run(
+            tool_of(shown.manager).hold(packages),
+            f"hold {', '.join(f'{package.name} at {package.version}' for package in packages)}",
+            effects=effects,
+            pays=tuple(_debt(name) for name in names),
+        )
+    )
+
+
+# -- apt alone
+
+
+class _Verdict(NamedTuple):
+    """What a simulation tells: ours that change or go beside the wanted ones, or why it may not be."""
+
+    changed: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+    problem: str = ""
+
+
+def _simulate(now: Packages, past: Past, due: tuple[Wanted, ...], gone: tuple[str, ...], going: Going) -> _Verdict:
+    """Ask apt on paper; other managers refuse by themselves to take anything away."""
+    if now.manager != "apt":
+        return _Verdict()
+    from .packages_apt import ALL, asks_simulation, parse, read_simulation
+
+    try:
+        seen = read_simulation(past.ask(asks_simulation(due, gone)))
+        everything = {package.name: package for package in parse(past.ask(ALL).out)}
+    except NotKnownYet:  # it stands on a step that has not been taken: apt itself says what it cannot do
+        return _Verdict()
+    if seen.problem:
+        return _Verdict(problem=f"apt cannot install {listed(due)}: {seen.problem}")
+    allowed = {want.name for want in due}
+    foreign = [name for name in seen.removed if not _is_ours(name, going)]
+    if foreign:
+        return _Verdict(
+            problem=f"installing {listed(due)} would take away {', '.join(foreign)}: take them away by hand if they "
+            "may go, or mend the package sources"
+        )
+    held = [name for name in seen.changed if name in everything and everything[name].held and name not in allowed]
+    foreign = [name for name in held if not _is_ours(name, going)]
+    if foreign:
+        return _Verdict(
+            problem=f"installing {listed(due)} would change {', '.join(foreign)}, which another hand holds: "
+            f"take that hold off (apt-mark unhold {' '.join(foreign)})"
+        )
+    return _Verdict(tuple(held), seen.removed)
+
+
+def _is_ours(name: str, going: Going) -> bool:
+    return name in going.instead_of or any(fnmatchcase(name, glob) for glob in going.may_go)
+
+
+def _repair(todo: Todo, now: Packages, past: Past) -> Packages:
+    """Finish what a killed dpkg left, before anything else; the snapshot after it."""
+    if now.manager != "apt":
+        return now
+    from .packages_apt import ALL, CONFIGURE, JOURNAL, parse
+
+    everything = parse(past.ask(ALL).out)
+    broken = [package.name for package in everything if not package.whole]
+    if not (broken or now.journal):
+        return now
+    whole = {name: package._replace(whole=True) for name, package in now.installed.items()}
+    after = now._replace(installed=whole, journal=())
+    listing = tool_of("apt").render(package._replace(whole=True) for package in everything)
+    effects = (
+        Effect("answers", command_line(ALL), listing),
+        *_Shown(after).change(()),
+        *(Effect("gone", f"{JOURNAL}/{name}") for name in now.journal),
+    )
+    todo.add(_finish(CONFIGURE, broken, effects))
+    return after
+
+
+def _finish(argv: tuple[str, ...], broken: list[str], effects: tuple[Effect, ...]) -> Step:
+    which = f": configure {', '.join(broken)}" if broken else ""
+    return run(argv, f"finish what an interrupted dpkg left{which}", effects=effects, barrier=True)

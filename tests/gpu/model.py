@@ -19,7 +19,7 @@ import copy
 import dataclasses
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -64,7 +64,9 @@ class Machine:
     """The GPUs of a machine, its driver, and who uses them.
 
     `loaded`, `library`, `disk`: full versions of the kernel module in memory, of libnvidia-ml, and of the module file.
+    `flavour` and `disk_flavour`: open or proprietary. `uvm`, `modeset`, `drm`: further modules that are loaded.
     `clients`: programs that hold the GPUs without computing on them (nvidia-persistenced, nv-hostengine, ...).
+    `toolkit`: the version of nvidia-ctk. `mps`: MPS control daemons that run, by pipe directory.
     `gi_ids`: "tree", "swapped" (as some boards number the halves) or "count" (in order of creation).
     `nvml`: codes that calls of the library answer: init, nogpu, nomig, noperm, migact, setmig, cgi, cci, dgi, dci,
     setpl, setecc, setcm, reset, or the getters by their own names.
@@ -74,8 +76,14 @@ class Machine:
     loaded: str | None = None
     library: str | None = None
     disk: str | None = None
-    clients: list[str] = field(default_factory=list)
+    flavour: str = "proprietary"
+    disk_flavour: str = "proprietary"
+    uvm: bool = True
+    modeset: bool = True
     drm: bool = False
+    clients: list[str] = field(default_factory=list)
+    toolkit: str = "1.17.8"
+    mps: dict[str, Any] = field(default_factory=dict)
     passthrough: bool = False
     root: bool = True
     gi_ids: str = "tree"
@@ -132,17 +140,20 @@ class Machine:
         from .smi import command
 
         words = tuple(argv)[1:] if argv and argv[0].rpartition("/")[2] == "nvidia-smi" else tuple(argv)
+        return self.struck(words, lambda machine: command(machine, words))
+
+    def struck(self, words: tuple[str, ...], program: Callable[[Machine], Said]) -> Said:
+        """Run a program that works on this machine, with the fault that a test asked of such a call."""
         self.calls.append(words)
         fault = next((one for one in self.faults if one.strikes(" ".join(words))), None)
         if fault is None:
-            return command(self, words)
+            return program(self)
         if fault.do == "hang":
             raise Hang(" ".join(words))
         if fault.do == "lie":
-            twin = copy.deepcopy(self)
-            return 0, command(twin, words)[1]
+            return 0, program(copy.deepcopy(self))[1]
         if fault.do == "done":
-            command(self, words)
+            program(self)
         return fault.rc, fault.text
 
     def check(self, call: str) -> None:
@@ -266,17 +277,20 @@ class Machine:
     def unload(self) -> None:
         """Take the driver out of the kernel: instances, limits and modes that live in it are gone."""
         self.loaded = None
+        self.uvm = self.modeset = self.drm = False
         for card in self.cards:
             self._forget(card)
 
     def reload(self) -> None:
         """Load the module that is on disk, in place of what was loaded."""
         self.unload()
-        self.loaded = self.disk
+        self.loaded, self.flavour = self.disk, self.disk_flavour
+        self.uvm = self.modeset = self.loaded is not None
 
     def reboot(self) -> None:
         """Processes and clients end, pending modes take effect, the module on disk is loaded."""
         self.clients = []
+        self.mps = {}
         for card in self.cards:
             card.processes = []
             card.mig = card.mig_pending
@@ -339,7 +353,7 @@ def _named(card: Card, index: int, word: str) -> bool:
     if word.startswith("GPU-"):
         return word == card.uuid
     pci = re.fullmatch(r"(?:([0-9A-Fa-f]{4,8}):)?([0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-9A-Fa-f])", word)
-    return bool(pci) and f"{int(pci.group(1) or '0', 16):08X}:{pci.group(2).upper()}" == card.pci
+    return pci is not None and f"{int(pci.group(1) or '0', 16):08X}:{pci.group(2).upper()}" == card.pci
 
 
 def ci_id(slices: int) -> int:

@@ -93,11 +93,11 @@ def remaining(card: Card, profile: GpuProfile) -> int:
 def position(units: int, start: int, size: int, swapped: bool = False) -> int:
     """An instance's id: its position in the tree, 0 the whole, 1 and 2 the halves (some boards count those swapped)."""
     level = 0
-    while size * (2**level) < units:
+    while size << level < units:
         level += 1
     if swapped and level:
         start = (start + units // 2) % units
-    return 2**level - 1 + start // size
+    return (1 << level) - 1 + start // size
 
 
 def place_compute(occupied: set[int], whole: int, slices: int) -> int | None:

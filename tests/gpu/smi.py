@@ -181,7 +181,7 @@ def _set(machine: Machine, chosen: list[Card], setter: Setter, value: str, mode:
             text += WARNING
             continue
         text += said
-        if not card.persistence:
+        if not card.persistence and setter is not _persistence:
             text += NOT_PERSISTENT.format(card.pci)
     return 0, text + DONE + ("Reboot required.\n" if reboot else "")
 
@@ -275,7 +275,7 @@ SETTERS: dict[str, Setter] = {"mig": _mig, "pl": _power, "e": _ecc, "c": _comput
 def _reset(machine: Machine, chosen: list[Card]) -> Said:
     """Reset all of them, or none when one is in use."""
     if machine.passthrough:
-        return 3, "".join(f"Resetting GPU {card.pci} is not supported.\n" for card in chosen)
+        return 0, "".join(f"Resetting GPU {card.pci} is not supported.\n" for card in chosen)
     refused = []
     for card in chosen:
         try:

@@ -40,7 +40,7 @@ def gi_profiles(rows: list[tuple[int, Card, GpuProfile]], branch: int) -> str:
             f"|{index:>4}  MIG {one.name:<{10 + more}}{one.id:>3}{free:>6}/{one.most:<9}"
             f"{one.memory_gib:<11.2f}No     {sm:<7}{dec:<6}{enc:<4}|"
         )
-        second = "|" + " " * (57 + more) + f"{ce:<6}{jpeg:<6}{ofa:<4}|"
+        second = "|" + " " * (58 + more) + f"{ce:<6}{jpeg:<6}{ofa:<4}|"
         lines.append([first, second])
     return _table(76 + more, head, lines)
 

@@ -10,7 +10,7 @@ table is a fault that names it.
 from __future__ import annotations
 
 import re
-from typing import NamedTuple, TypeVar
+from typing import Callable, NamedTuple, TypeVar
 
 from ..core.errors import StepFailed
 from ..core.host import Host
@@ -47,40 +47,42 @@ class ComputeOffered(NamedTuple):
 
 def offered(host: Host, gpu: int | str) -> tuple[Offered, ...]:
     """What the GPU, an index or a UUID, offers; () where it has no MIG. Free is 0 while MIG mode is off."""
-    return _of(gpu, parse_lgip(_listed(host, gpu, "-lgip")))
+    return _listed(host, gpu, "-lgip", parse_lgip)
 
 
 def placements(host: Host, gpu: int | str) -> tuple[Placements, ...]:
     """Where instances of each profile may start on the GPU; () where it has no MIG."""
-    return _of(gpu, parse_lgipp(_listed(host, gpu, "-lgipp")))
+    return _listed(host, gpu, "-lgipp", parse_lgipp)
 
 
 def gpu_instances(host: Host, gpu: int | str) -> tuple[GpuInstance, ...]:
     """The GPU's instances; () where there is none, or MIG mode is off: ask for mig.mode.current first."""
-    return _of(gpu, parse_lgi(_listed(host, gpu, "-lgi")))
+    return _listed(host, gpu, "-lgi", parse_lgi)
 
 
 def compute_instances(host: Host, gpu: int | str) -> tuple[ComputeInstance, ...]:
     """The GPU's compute instances, as `gpu_instances`."""
-    return _of(gpu, parse_lci(_listed(host, gpu, "-lci")))
+    return _listed(host, gpu, "-lci", parse_lci)
 
 
 def compute_offered(host: Host, gpu: int | str) -> tuple[ComputeOffered, ...]:
     """What compute instances the GPU's instances take, as `gpu_instances`."""
-    return _of(gpu, parse_lcip(_listed(host, gpu, "-lcip")))
+    return _listed(host, gpu, "-lcip", parse_lcip)
 
 
-def _listed(host: Host, gpu: int | str, what: str) -> str:
-    """The text of a listing; "" where there is none to list."""
+def _listed(
+    host: Host, gpu: int | str, what: str, parse: Callable[[str], tuple[tuple[int, Row], ...]]
+) -> tuple[Row, ...]:
+    """The rows of a listing of one GPU; () where there is none to list."""
     arguments = ("mig", what, "-i", str(gpu))
     answer = ask(host, *arguments)
     said = answer.out.strip()
     if answer.rc in (0, 6) and (NO_MIG.fullmatch(said) or NONE_FOUND.fullmatch(said)):
-        return ""
+        return ()
     fault = unanswered(host, answer, arguments)
     if fault:
         raise fault
-    return answer.out
+    return _of(gpu, parse(answer.out))
 
 
 def _of(asked: int | str, found: tuple[tuple[int, Row], ...]) -> tuple[Row, ...]:
@@ -114,6 +116,8 @@ def parse_lgipp(text: str) -> tuple[tuple[int, Placements], ...]:
             found.append((int(row.group(1)), Placements(int(row.group(2)), starts, int(row.group(4)))))
         elif line.strip():
             raise StepFailed(f"nvidia-smi mig -lgipp prints {quoted(line)}, which is no profile's placements")
+    if not found:
+        raise StepFailed("nvidia-smi mig -lgipp prints nothing, not even one profile's placements")
     return tuple(found)
 
 
@@ -146,11 +150,11 @@ def parse_lcip(text: str) -> tuple[tuple[int, ComputeOffered], ...]:
 def _rows(text: str, title: str, shapes: tuple[re.Pattern[str], ...]) -> list[tuple[str, ...]]:
     """The rows of a table: a border, the title, headings, a rule, then for each row its lines and a border.
 
-    `shapes` are a row's lines; what the first captures is the row. An empty text has none.
+    `shapes` are a row's lines; what the first captures is the row. A table has at least one.
     """
     lines = text.rstrip().splitlines()
     if not lines:
-        return []
+        raise StepFailed(f"nvidia-smi mig prints nothing, not even a table of {title.rstrip(':')}")
     rule = next((at for at, line in enumerate(lines) if RULE.fullmatch(line)), None)
     if rule is None or rule < 3 or not BORDER.fullmatch(lines[0]) or lines[1].strip("| ") != title:
         raise StepFailed(f"nvidia-smi mig prints {quoted(text)}, not a table of {title.rstrip(':')}")

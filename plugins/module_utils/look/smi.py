@@ -33,14 +33,19 @@ def ask(host: Host, *arguments: str, timeout: float = TIMEOUT) -> Answer:
     return host.ask(("nvidia-smi", *arguments), timeout)
 
 
-def answered(host: Host, *arguments: str, timeout: float = TIMEOUT) -> str:
-    """What nvidia-smi prints to the arguments, "" where there is no GPU; raises what `unanswered` makes of it else."""
+def answered(host: Host, *arguments: str, timeout: float = TIMEOUT, silent: bool = False) -> str:
+    """What nvidia-smi prints to the arguments, "" where there is no GPU; raises what `unanswered` makes of it else.
+
+    An answer of nothing at all is none, unless `silent` says that it may be.
+    """
     answer = ask(host, *arguments, timeout=timeout)
     if answer.rc in (0, 6) and NO_GPU.fullmatch(answer.out.strip()):
         return ""
     fault = unanswered(host, answer, arguments)
     if fault:
         raise fault
+    if not (silent or answer.out.strip()):
+        raise StepFailed(f"nvidia-smi {' '.join(arguments)} prints nothing: see the kernel's log")
     return answer.out
 
 
@@ -115,7 +120,7 @@ def parse_list(text: str) -> tuple[Listed, ...]:
 def compute_apps(host: Host, gpu: str = "") -> tuple[App, ...]:
     """The processes that compute, on all GPUs or the one that `gpu` names for -i."""
     where = ("-i", gpu) if gpu else ()
-    text = answered(host, f"--query-compute-apps={','.join(APPS)}", "--format=csv,noheader", *where)
+    text = answered(host, f"--query-compute-apps={','.join(APPS)}", "--format=csv,noheader", *where, silent=True)
     rows = parse_csv(text, APPS)
     for row in rows:
         if not row["pid"].isdecimal():

@@ -1,0 +1,64 @@
+# Copyright (c) 2026 bettercompute
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the container runtimes have in common: the runtime named nvidia, where CDI is read, and their restarts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..core.errors import Refused
+from ..core.plan import Past, Todo
+from ..core.step import File, run
+
+UNIT = "container-toolkit"
+RUNTIMES = ("containerd", "docker", "crio", "podman")
+PROGRAMS = {"containerd": "containerd", "docker": "dockerd", "crio": "crio", "podman": "podman"}
+NVIDIA = "nvidia"  # the runtime's name
+BINARY = "/usr/bin/nvidia-container-runtime"
+SPEC_FOLDER = "/etc/cdi"
+
+
+def runs_nvidia(path: Any) -> bool:
+    """Whether the path of a runtime's program is NVIDIA's."""
+    return isinstance(path, str) and path.rpartition("/")[2] == BINARY.rpartition("/")[2]
+
+
+def with_spec_folder(folders: Any) -> list[str] | None:
+    """The folders with the one that holds our specification; None where it is among them."""
+    given = [folder for folder in folders if isinstance(folder, str)] if isinstance(folders, list) else []
+    return None if SPEC_FOLDER in given else [*given, SPEC_FOLDER]
+
+
+def debt(service: str) -> str:
+    """The follow-up that a changed configuration owes."""
+    return f"restart {service}"
+
+
+def restart(todo: Todo, service: str, due: bool, past: Past) -> None:
+    """Plan a restart after a change, or one that a killed pass owes; what does not run is not started."""
+    if not due and debt(service) not in past.owed:
+        return
+    if past.ask(("systemctl", "is-active", "--quiet", service)).rc == 0:
+        todo.add(
+            run(
+                ("systemctl", "restart", service),
+                f"restart {service}, which reads its configuration only then",
+                disruption="service",
+                pays=(debt(service),),
+            )
+        )
+
+
+def refuse_link(path: str, file: File | None) -> None:
+    """Refuse to write in the place of what is no regular file."""
+    if file is not None and not file.regular:
+        raise Refused(f"{UNIT}: {path} is a link or no regular file, and bcd replaces neither: put a file there")
+
+
+def without_cdi(todo: Todo, runtime: str, since: str, named: bool) -> None:
+    """Say that a runtime is too old for CDI: refused where the settings name it, a note else."""
+    message = f"this {runtime} has no CDI, which came with {since}"
+    if named:
+        raise Refused(f"{UNIT}: {message}: install a newer one, or take {runtime} off runtimes")
+    todo.note(f"{message}: it is left as it is")

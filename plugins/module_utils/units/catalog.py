@@ -57,6 +57,12 @@ def _gpu_settings() -> Unit:
     return UNIT
 
 
+def _mig_layout() -> Unit:
+    from ..units.mig_layout import UNIT
+
+    return UNIT
+
+
 SHIPPED: dict[str, Callable[[], Unit]] = {
     "kernel-modules": _kernel_modules,
     "sysctl": _sysctl,
@@ -64,4 +70,5 @@ SHIPPED: dict[str, Callable[[], Unit]] = {
     "cpu": _cpu,
     "iommu": _iommu,
     "gpu-settings": _gpu_settings,
+    "mig-layout": _mig_layout,
 }

@@ -1,0 +1,128 @@
+# Copyright (c) 2026 bettercompute
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the GPUs show to mig-layout; no more is asked of a GPU than its layout needs."""
+
+from __future__ import annotations
+
+from typing import Any, Callable
+
+from ..core.errors import StepFailed
+from ..core.host import Host
+from ..core.unknown import later
+from ..plan.gpu import Gpu
+from ..plan.mig import OFF, Layout, layout_of
+from ..plan.mig_boot import SERVICE, WANTED_BY
+from ..plan.mig_layout import Settings, needs_change
+from ..plan.mig_mode import DRM, SERVICES, needs_reset
+from ..plan.mig_state import LACKING, MODES, QUERIED, SMI, InTheWay, Now, Seen, Shown, answers, label
+from . import mig
+from .each_gpu import Row, each_gpu
+from .systemd import systemd, unit_file
+
+
+def now(host: Host, settings: Settings) -> Now:
+    """The GPUs, as far as the settings are about them; who uses them only where one may have to change."""
+    rows = each_gpu(host, QUERIED)
+    gpus = tuple(Seen(gpu, later(_shown, host, gpu, row, settings.of(gpu))) for gpu, row in rows)
+    changing = [seen for seen in gpus if later(_needs_change, seen, settings) is not False]
+    resetting = [seen for seen in changing if later(_needs_reset, seen, settings) is True]
+    busy: Any = {}
+    if changing:
+        from .clients import busy as look  # a host whose GPUs are as they should be asks nobody who uses them
+
+        busy = later(look, host, tuple(seen.gpu for seen in gpus))
+    system = systemd(host)
+    behind = system.running and host.exists(unit_file(host, SERVICE, WANTED_BY).path)
+    return Now(
+        gpus=gpus,
+        busy=busy,
+        in_the_way=_in_the_way(host) if resetting else InTheWay(),
+        service=unit_file(host, SERVICE, WANTED_BY, ask=behind),
+        systemd=system,
+        program=host.which(SMI) or f"/usr/bin/{SMI}",
+    )
+
+
+def gathered(host: Host) -> dict[str, Any]:
+    """The layout of every GPU that has MIG, as the option `gpus` takes it with `select: {uuid: ...}`.
+
+    Raises what a GPU that does not answer says: an export that leaves one out is no export.
+    """
+    found = []
+    for gpu, row in each_gpu(host, QUERIED):
+        if row["mig.mode.current"] not in MODES:
+            _refuse_dead(gpu, row["mig.mode.current"])
+            continue
+        shown = _instances(host, gpu, row)
+        found.append(
+            {
+                "uuid": gpu.uuid,
+                "index": gpu.index,
+                "name": gpu.name,
+                "layout": layout_of(shown.on, shown.gis, shown.cis),
+            }
+        )
+    return {"gpus": found}
+
+
+def _refuse_dead(gpu: Gpu, shown: str) -> None:
+    if shown not in LACKING:
+        raise StepFailed(f"{label(gpu)} shows {shown} for its MIG mode: see the kernel's log for it")
+
+
+def _shown(host: Host, gpu: Gpu, row: Row, layout: Layout | None) -> Shown:
+    """One GPU: its instances where it is managed, and what it offers where they are not the layout by name."""
+    shown = Shown(row["mig.mode.current"], row["mig.mode.pending"], _branch(row["driver_version"]))
+    if layout is None or shown.current not in MODES:
+        return shown
+    shown = _instances(host, gpu, row)
+    if later(needs_change, layout, shown) is False:
+        return shown
+    return shown._replace(
+        offered=later(mig.offered, host, gpu.index), placements=later(mig.placements, host, gpu.index)
+    )
+
+
+def _instances(host: Host, gpu: Gpu, row: Row) -> Shown:
+    shown = Shown(row["mig.mode.current"], row["mig.mode.pending"], _branch(row["driver_version"]))
+    if not shown.on:
+        return shown
+    gis = later(mig.gpu_instances, host, gpu.index)
+    return shown._replace(gis=gis, cis=_if_any(gis, mig.compute_instances, host, gpu.index))
+
+
+def _if_any(gis: Any, ask: Callable[..., Any], host: Host, index: int) -> Any:
+    """The compute instances; not asked for where there is no GPU instance to have one."""
+    return () if isinstance(gis, tuple) and not gis else later(ask, host, index)
+
+
+def _branch(version: str) -> int:
+    """550 of "550.163.01"; 0 where it is no version."""
+    digits = version.partition(".")[0]
+    return int(digits) if digits.isdecimal() else 0
+
+
+def _needs_change(seen: Seen, settings: Settings) -> bool:
+    return needs_change(settings.of(seen.gpu), seen.shown)
+
+
+def _needs_reset(seen: Seen, settings: Settings) -> bool:
+    layout = settings.of(seen.gpu)
+    return layout is not None and answers(seen.shown) and needs_reset(seen.gpu, seen.shown, layout.kind != OFF)
+
+
+def _in_the_way(host: Host) -> InTheWay:
+    """What may keep a GPU from being reset."""
+    from .clients import device_holders
+
+    refcnt = host.read(f"/sys/module/{DRM}/refcnt")
+    names = tuple(SERVICES)
+    active = host.ask(("systemctl", "is-active", *names)).out.split()
+    holders = device_holders(host)
+    programs = {holder.program for node in holders.values() for holder in node}
+    return InTheWay(
+        drm=None if refcnt is None else int(refcnt.strip() or 0),
+        services=tuple(name for name, state in zip(names, active) if state == "active"),
+        programs=tuple(sorted(programs)),
+    )

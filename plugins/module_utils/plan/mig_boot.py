@@ -1,0 +1,124 @@
+# Copyright (c) 2026 bettercompute
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The boot service that makes the layouts again: instances are lost at every boot, from Hopper on the mode too.
+
+It runs nvidia-smi alone, so that it works without Ansible or Python, and stays when the unit leaves the settings. Each
+instance is made by a command of its own at its own start, so that one that is there already is refused by the driver
+and no other is made in its place; every command may fail without keeping the others, or the boot, from their turn.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from ..core.plan import Past, Todo
+from ..core.step import File, Step
+from . import systemd
+from .files import HEADER
+from .gpu import Gpu
+from .mig_state import Now
+
+SERVICE = "bcd-mig.service"
+WANTED_BY = "multi-user.target"
+LINE = re.compile(
+    r"ExecStart=-\S*nvidia-smi (?:mig )?-i (GPU-[0-9A-Fa-f-]+) (?:-mig 1|-cgi \S+(?: -C)?|-cci \S+ -gi \d+)"
+)
+AFTER = ("systemd-modules-load.service", "systemd-udev-trigger.service", "nvidia-persistenced.service",
+         "nvidia-fabricmanager.service")  # fmt: skip
+# What opens GPUs, or describes them.
+BEFORE = ("nvidia-cdi-refresh.service", "bcd-mps.service", "nvidia-dcgm.service", "dcgm.service",
+          "dcgm-exporter.service", "containerd.service", "docker.service", "crio.service", "podman.service",
+          "podman-restart.service", "k3s.service", "k3s-agent.service", "kubelet.service", "libvirtd.service",
+          "slurmd.service")  # fmt: skip
+
+
+class Instance(NamedTuple):
+    """A GPU instance as it is to be after a boot. `start` None: where the driver puts it.
+
+    `parts` are the names of its compute instances, () for one that fills it; `gi` its id, which those need.
+    """
+
+    name: str
+    start: int | None
+    parts: tuple[str, ...] = ()
+    gi: int | None = None
+
+
+class Target(NamedTuple):
+    """What a GPU is to be after a boot. `pending`: its instances are made in this pass, if they are not there yet."""
+
+    gpu: Gpu
+    on: bool
+    instances: tuple[Instance, ...] = ()
+    pending: bool = False
+
+
+def commands(program: str, uuid: str, instances: Iterable[Instance]) -> tuple[str, ...]:
+    """The commands that bring one GPU to its layout: the mode, then each instance."""
+    lines = [f"ExecStart=-{program} -i {uuid} -mig 1"]
+    for one in instances:
+        profile = one.name if one.start is None else f"{one.name}:{one.start}"
+        lines.append(f"ExecStart=-{program} mig -i {uuid} -cgi {profile}{'' if one.parts else ' -C'}")
+        if one.parts and one.gi is not None:
+            lines.append(f"ExecStart=-{program} mig -i {uuid} -cci {','.join(one.parts)} -gi {one.gi}")
+    return tuple(lines)
+
+
+def kept(now: File | None) -> Mapping[str, tuple[str, ...]]:
+    """The commands that our service has, by GPU; nothing else in it is taken over."""
+    found: dict[str, tuple[str, ...]] = {}
+    for line in (now.text if now is not None and now.regular else "").splitlines():
+        match = LINE.fullmatch(line)
+        if match:
+            found[match.group(1)] = (*found.get(match.group(1), ()), line)
+    return found
+
+
+def render(lines: Iterable[str]) -> str:
+    """The service."""
+    return HEADER + "\n".join(
+        (
+            "[Unit]",
+            "Description=MIG instances of the NVIDIA GPUs",
+            f"After={' '.join(AFTER)}",
+            f"Before={' '.join(BEFORE)}",
+            "",
+            "[Service]",
+            "Type=oneshot",
+            "RemainAfterExit=yes",
+            "TimeoutStartSec=10min",
+            *lines,
+            "",
+            "[Install]",
+            f"WantedBy={WANTED_BY}",
+            "",
+        )
+    )
+
+
+def keep_service(todo: Todo, now: Now, targets: tuple[Target, ...], past: Past) -> None:
+    """Plan the service for the targets; GPUs that are not among them, a dead one say, keep the commands that they had.
+
+    It is of the trunk, behind the GPUs' lanes: it waits for what they make, whose ids it may need.
+    """
+    if not now.systemd.running:
+        todo.note(f"systemd does not run here: without {SERVICE} the instances are lost at the next boot")
+        return
+    for target in targets:
+        if target.pending and any(one.parts and one.gi is None for one in target.instances):
+            after = f"GPU instances of GPU {target.gpu.index} are created"
+            todo.add(Step("later", f"{SERVICE}: known after {after}", path=SERVICE))
+            return
+    had = dict(kept(now.service.file))
+    made = {
+        target.gpu.uuid: commands(now.program, target.gpu.uuid, target.instances) if target.on else ()
+        for target in targets
+    }
+    order = [seen.gpu.uuid for seen in now.gpus]
+    uuids = [*order, *sorted(had.keys() - {*order})]
+    lines = [line for uuid in uuids for line in made.get(uuid, had.get(uuid, ()))]
+    due = systemd.keep_unit(todo, now.service, render(lines)) if lines else systemd.drop_unit(todo, now.service)
+    systemd.reload(todo, now.systemd, (now.service,), due, past)

@@ -1,0 +1,203 @@
+# Copyright (c) 2026 bettercompute
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""mig-layout: the GPUs that have MIG, each divided as its layout says, as little changed as can be.
+
+What nvidia-smi lists afterwards decides, never what it said or how it exited.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from ..core.errors import NotReady, Refused, StepFailed
+from ..core.plan import Field, Past, Plan, Todo
+from .gpu import SELECT, Gpu, Select, check_select, first_match, matches
+from .mig import EMPTY, OFF, Layout, parse_layout, shows, text_of
+from .mig_boot import Target, keep_service
+from .mig_goal import UNIT, Goal, goal, has, kinds_of
+from .mig_instances import as_they_are, as_they_will_be, cleared, plan_instances
+from .mig_mode import bring_back, make_way, plan_mode, resets
+from .mig_state import LACKING, MODES, Now, Seen, Shown, answers, label
+from .settings import strict
+
+LAYOUT = Field("layout", "layout", (str, dict, bool))  # off, unquoted in YAML, is false
+FIELDS = (
+    LAYOUT,
+    Field("gpus", "gpus", (list,), (Field("select", "select", (dict,), SELECT), LAYOUT)),
+    Field("from", "from", (str,)),
+)
+TOLD_FROM = 470  # the first branch whose nvidia-smi takes a start beside a profile
+
+
+class Override(NamedTuple):
+    """The layout of the GPUs that a selector takes first."""
+
+    select: Select
+    layout: Layout
+
+
+class Settings(NamedTuple):
+    """The layout of the host's GPUs, None for those that no selector takes not to be managed, and of some of them."""
+
+    layout: Layout | None = None
+    gpus: tuple[Override, ...] = ()
+
+    def of(self, gpu: Gpu) -> Layout | None:
+        """The layout of a GPU: of the first selector that takes it, else the host's."""
+        at = first_match(tuple(entry.select for entry in self.gpus), gpu)
+        return self.layout if at is None else self.gpus[at].layout
+
+
+def check(given: dict[str, Any]) -> Settings:
+    """Settings in wire form as values; raises Refused for what is no layout."""
+    wire = strict(UNIT, FIELDS, given)
+    if "from" in wire:
+        raise Refused(
+            f"{UNIT}: from: {wire['from']} is not rendered: the control plane, or the filter host_units, puts the "
+            "pool's layout in its place; give layout"
+        )
+    if "layout" not in wire and not wire.get("gpus"):
+        raise Refused(f"{UNIT}: neither layout nor gpus is given: say how GPUs are to be divided, or take the unit off")
+    overrides = []
+    for number, entry in enumerate(wire.get("gpus", ())):
+        place = f"{UNIT}: gpus[{number}]"
+        if set(entry) != {"select", "layout"}:
+            raise Refused(f"{place} needs select, which names its GPUs by uuid, pci, index or model, and layout")
+        select = check_select(entry["select"], f"{place}.select")
+        overrides.append(Override(select, parse_layout(entry["layout"], f"{place}.layout")))
+    layout = parse_layout(wire["layout"], f"{UNIT}: layout") if "layout" in wire else None
+    return Settings(layout, tuple(overrides))
+
+
+def needs_change(layout: Layout | None, shown: Shown) -> bool:
+    """Whether the GPU may have to change, by what its instances are called; raises where that is not known."""
+    if layout is None or shown.current not in MODES:
+        return False
+    on = layout.kind != OFF
+    return not (shows(layout, shown.on, shown.gis, shown.cis) and MODES.get(shown.pending, on) is on)
+
+
+# -- the plan
+
+
+def plan(settings: Settings, now: Now, past: Past) -> Plan:
+    """Each GPU in a lane of its own, once every GPU that answers is known to have room; then the boot service."""
+    todo = Todo()
+    if not now.gpus:
+        raise NotReady(
+            f"{UNIT}: nvidia-smi shows no GPU on this host: see that the driver fits it, or take the unit off"
+        )
+    _refuse(settings, now)
+    debts = make_way(todo, now.in_the_way) if _resets(settings, now, past) else ()
+    targets: list[Target] = []
+    waiting: dict[str, str] = {}
+    for seen in now.gpus:
+        layout = settings.of(seen.gpu)
+        if layout is None:
+            continue
+        with todo.lane(seen.gpu.uuid):
+            if seen.shown.current in LACKING:
+                todo.note(f"{label(seen.gpu)} has no MIG, and stays as it is")
+                continue
+            targets += _plan_gpu(todo, seen, layout, now, past, waiting)
+    bring_back(todo, debts, past)
+    keep_service(todo, now, tuple(targets), past)
+    if waiting:
+        todo.wait(
+            "Busy",
+            f"{UNIT}: {', '.join(waiting)} hold allocations; they are repartitioned once those end: "
+            + "; ".join(waiting.values()),
+        )
+    if past.applied.get("gpu-sharing", {}).get("mode") == "mps" and any(target.on for target in targets):
+        todo.note("the unit gpu-sharing leaves out the GPUs that have MIG: MPS does not serve them")
+    return todo.plan()
+
+
+def absent(_now: Now, _past: Past) -> Plan:
+    """Nothing is undone."""
+    return Plan(
+        notes=("MIG layouts stay, and bcd-mig.service makes them again at each boot: disable it where it is not to",)
+    )
+
+
+def _refuse(settings: Settings, now: Now) -> None:
+    """Refuse a selector that takes no GPU, or only GPUs without MIG."""
+    faults = []
+    for number, entry in enumerate(settings.gpus):
+        mine = [seen for seen in now.gpus if matches(entry.select, seen.gpu)]
+        which = f"gpus[{number}].select ({entry.select.kind} {entry.select.value!r})"
+        without = [seen.gpu for seen in mine if answers(seen.shown) and seen.shown.current in LACKING]
+        if not mine:
+            faults.append(f"{which} takes none of this host's GPUs")
+        elif len(without) == len(mine) and entry.layout.kind != OFF:
+            faults.append(f"{which} takes only GPUs without MIG, {', '.join(map(label, without))}")
+    if faults:
+        raise Refused(f"{UNIT}: {'; '.join(faults)}: correct the settings")
+
+
+def _resets(settings: Settings, now: Now, past: Past) -> bool:
+    """Whether a GPU of this plan is reset."""
+    for gpu, shown in now.gpus:
+        layout = settings.of(gpu)
+        if layout is None or not answers(shown) or shown.current not in MODES or _busy(now, gpu):
+            continue
+        if resets(gpu, shown, layout.kind != OFF, now.in_the_way, past):
+            return True
+    return False
+
+
+def _busy(now: Now, gpu: Gpu) -> bool:
+    """Whether the GPU is busy, or is not known to be free."""
+    return not isinstance(now.busy, dict) or bool(now.busy.get(gpu.uuid))
+
+
+def _plan_gpu(
+    todo: Todo, seen: Seen, layout: Layout, now: Now, past: Past, waiting: dict[str, str]
+) -> tuple[Target, ...]:
+    """One GPU's steps in its lane, and what it is to be after a boot; `waiting` gets why one that is busy waits."""
+    gpu, shown = seen
+    if shown.current not in MODES:
+        return _without_mode(todo, gpu, shown)
+    on = layout.kind != OFF
+    if not needs_change(layout, shown):
+        return (Target(gpu, on, as_they_are(shown)),)
+    told = shown.branch >= TOLD_FROM
+    way = _way(gpu, shown, layout, told)
+    if way.reached and shown.on is on and MODES.get(shown.pending, on) is on:
+        return (Target(gpu, on, as_they_are(shown)),)
+    if now.busy[gpu.uuid]:
+        waiting[gpu.uuid] = "; ".join((f"{label(gpu)}: {', '.join(now.busy[gpu.uuid])}", *_forced(way, layout)))
+        return (Target(gpu, shown.on, as_they_are(shown)),)
+    if shown.on and not on:
+        plan_instances(todo, gpu, way, layout, told)
+    goes_on = plan_mode(todo, gpu, shown, on, now.in_the_way, past)
+    if on and goes_on:
+        plan_instances(todo, gpu, way, layout, told)
+    pending = goes_on and gpu.uuid not in past.failed
+    return (Target(gpu, on, as_they_will_be(way, told) if on else (), pending),)
+
+
+def _forced(way: Goal, layout: Layout) -> tuple[str, ...]:
+    ids = ", ".join(map(str, way.forced))
+    return (f"{text_of(layout)} fits only after clearing gi {ids}",) if way.forced else ()
+
+
+def _without_mode(todo: Todo, gpu: Gpu, shown: Shown) -> tuple[Target, ...]:
+    """A GPU that has MIG and shows no mode: it is dead, or waits for a reset that it did not get."""
+    said = f"{UNIT}: {label(gpu)} shows {shown.current} for its MIG mode"
+    if "requires reset" not in shown.current:
+        raise StepFailed(f"{said}: see the kernel's log for it")
+    todo.wait("RebootRequired", f"{said}: reboot the node")
+    return ()
+
+
+def _way(gpu: Gpu, shown: Shown, layout: Layout, told: bool) -> Goal:
+    """The way to the layout from what the GPU has."""
+    if layout.kind in (OFF, EMPTY):
+        return cleared(shown)
+    if not shown.offered:
+        raise StepFailed(f"nvidia-smi mig -lgip offers no profile on {label(gpu)}: see the kernel's log for it")
+    kinds = kinds_of(shown.offered, shown.placements)
+    there = has(shown.gis, shown.cis, kinds, label(gpu))
+    return goal(layout, kinds, there, label(gpu), told)

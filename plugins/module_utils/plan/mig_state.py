@@ -1,0 +1,171 @@
+# Copyright (c) 2026 bettercompute
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What mig-layout sees of the GPUs, and the steps that it takes on one; nvidia-smi is told a GPU by its UUID."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from ..core.step import Effect, Step, run
+from .gpu import Gpu
+from .mig import ComputeInstance, GpuInstance, Offered, Placements
+from .systemd import Systemd, UnitFile
+
+SMI = "nvidia-smi"
+# What nvidia-smi is asked, in this order: no other unit asks this line, so its answer is poisoned by our steps alone.
+QUERIED = ("index", "uuid", "pci.bus_id", "name", "mig.mode.current", "mig.mode.pending", "driver_version")
+QUERY = f"{SMI} --query-gpu={','.join(QUERIED)}"
+MODES = {"Enabled": True, "Disabled": False}
+LACKING = frozenset(("[N/A]", "N/A", "[Not Supported]", "Not Supported"))  # a GPU without MIG
+MINUTES = 300.0  # seconds that a change of one GPU may take
+
+
+class Shown(NamedTuple):
+    """What one GPU shows: its MIG modes as printed, the branch of its driver, and its instances.
+
+    `offered` and `placements` are looked at where the instances are not the layout by name. Each may be a value that
+    raises why it is not known (see core.unknown).
+    """
+
+    current: str
+    pending: str = ""
+    branch: int = 0
+    gis: tuple[GpuInstance, ...] = ()
+    cis: tuple[ComputeInstance, ...] = ()
+    offered: tuple[Offered, ...] = ()
+    placements: tuple[Placements, ...] = ()
+
+    @property
+    def on(self) -> bool:
+        """Whether MIG mode is on; of a GPU that shows a mode."""
+        return MODES[self.current]
+
+
+class Seen(NamedTuple):
+    """One GPU; `shown` is a value that raises where this GPU alone does not answer."""
+
+    gpu: Gpu
+    shown: Shown
+
+
+class InTheWay(NamedTuple):
+    """What may keep a GPU from being reset, looked at only where a mode waits for a reset.
+
+    `drm`: the refcnt of nvidia_drm, None where it is not loaded. `services`: those that run and hold GPUs open.
+    `programs`: the names of all that do.
+    """
+
+    drm: int | None = None
+    services: tuple[str, ...] = ()
+    programs: tuple[str, ...] = ()
+
+
+class Now(NamedTuple):
+    """The host's GPUs; why each is busy, by UUID, where one has to change; our boot service and its program's path."""
+
+    gpus: tuple[Seen, ...] = ()
+    busy: Mapping[str, tuple[str, ...]] = {}
+    in_the_way: InTheWay = InTheWay()
+    service: UnitFile = UnitFile("", "")
+    systemd: Systemd = Systemd(False)
+    program: str = ""
+
+
+def answers(shown: object) -> bool:
+    """Whether the GPU answered: what it shows is there, and raises nothing."""
+    return isinstance(shown, Shown)
+
+
+def label(gpu: Gpu) -> str:
+    """The GPU in a sentence."""
+    return f"GPU {gpu.index} ({gpu.name}, {gpu.uuid})"
+
+
+# -- steps
+
+
+def _change(gpu: Gpu, words: tuple[str, ...], action: str, after: str, *, barrier: bool = False) -> Step:
+    """A step on one GPU; what it changes is known only after it: listings, the modes, and what CDI says of the GPUs."""
+    effects = tuple(Effect("program", line, after) for line in (f"{SMI} mig", f"{SMI} -L", QUERY, "nvidia-ctk cdi"))
+    nodes = Effect("appears", "/dev/nvidia-caps", after)
+    return run(
+        (SMI, *words),
+        action,
+        effects=(*effects, nodes),
+        disruption="gpu",
+        barrier=barrier,
+        timeout=MINUTES,
+    )
+
+
+def mode(gpu: Gpu, on: bool) -> Step:
+    """Turn MIG mode on or off. It may wait for a reset, and nvidia-smi exits 0 all the same."""
+    word = "on" if on else "off"
+    return _change(
+        gpu,
+        ("-i", gpu.uuid, "-mig", "1" if on else "0"),
+        f"turn MIG mode {word} on {label(gpu)}",
+        f"MIG mode is turned {word} on GPU {gpu.index}",
+        barrier=True,
+    )
+
+
+def reset(gpu: Gpu) -> Step:
+    """Reset this one GPU, so that its MIG mode changes."""
+    return _change(
+        gpu,
+        ("--gpu-reset", "-i", gpu.uuid),
+        f"reset {label(gpu)}, so that its MIG mode changes",
+        f"GPU {gpu.index} is reset",
+        barrier=True,
+    )
+
+
+def destroy_parts(gpu: Gpu, gis: tuple[int, ...], cis: tuple[int, ...] = ()) -> Step:
+    """Destroy the compute instances of some GPU instances, or some of those of one."""
+    which = ("-ci", _listed(cis)) if cis else ()
+    what = f"compute instances {_listed(cis)}" if cis else "the compute instances"
+    return _change(
+        gpu,
+        ("mig", "-i", gpu.uuid, "-dci", "-gi", _listed(gis), *which),
+        f"destroy {what} of gi {_listed(gis)} on {label(gpu)}",
+        f"compute instances of GPU {gpu.index} are destroyed",
+    )
+
+
+def destroy(gpu: Gpu, gis: tuple[int, ...], why: str) -> Step:
+    """Destroy GPU instances that have no compute instance left; `why` ends its sentence."""
+    return _change(
+        gpu,
+        ("mig", "-i", gpu.uuid, "-dgi", "-gi", _listed(gis)),
+        f"destroy gi {_listed(gis)} on {label(gpu)}: {why}",
+        f"GPU instances of GPU {gpu.index} are destroyed",
+        barrier=True,
+    )
+
+
+def create(gpu: Gpu, profiles: tuple[str, ...], filled: bool) -> Step:
+    """Create GPU instances, `<name>` or `<name>:<start>`; `filled`: each with a compute instance that fills it."""
+    return _change(
+        gpu,
+        ("mig", "-i", gpu.uuid, "-cgi", ",".join(profiles), *(("-C",) if filled else ())),
+        f"create {', '.join(profiles)} on {label(gpu)}",
+        f"GPU instances of GPU {gpu.index} are created",
+        barrier=not filled,
+    )
+
+
+def create_parts(gpu: Gpu, gi: int, names: tuple[str, ...]) -> Step:
+    """Create compute instances in a GPU instance."""
+    return _change(
+        gpu,
+        ("mig", "-i", gpu.uuid, "-cci", ",".join(names), "-gi", str(gi)),
+        f"create the compute instances {', '.join(names)} in gi {gi} on {label(gpu)}",
+        f"compute instances of GPU {gpu.index} are created",
+    )
+
+
+def _listed(numbers: tuple[int, ...]) -> str:
+    return ",".join(map(str, numbers))

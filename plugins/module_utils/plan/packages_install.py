@@ -19,17 +19,6 @@ from ..core.step import Effect, Step, command_line, fail, run
 from .packages import Package, Packages, Wanted, asks_installed, tool_of
 
 
-class Going(NamedTuple):
-    """What may change beside the wanted packages: `may_go` are globs of ours that apt may take away or change,
-    `instead_of` packages that are taken away in the same transaction."""
-
-    may_go: tuple[str, ...] = ()
-    instead_of: tuple[str, ...] = ()
-
-
-NOTHING_ELSE = Going()
-
-
 class _Shown:
     """What the look will see after the steps so far, and the effects that say so."""
 
@@ -78,56 +67,53 @@ def install(
     wanted: tuple[Wanted, ...],
     *,
     hold: bool = False,
-    going: Going = NOTHING_ELSE,
+    may_go: tuple[str, ...] = (),
+    instead_of: tuple[str, ...] = (),
     effects: tuple[Effect, ...] = (),
     disruption: str = "none",
     owes: tuple[str, ...] = (),
+    barrier: bool = False,
+    simulate: bool = True,
 ) -> bool:
     """Plan that the packages are installed, in one transaction, and held; whether an installation was planned.
 
-    Ours that are held are unheld first and held again after. With apt, a transaction that would take away or change
-    what `going` does not allow is a failed step, found by a simulation. `effects` and `owes` are of the installing
-    step, whose effects also hold what the look of `now` then sees; an older pass's hold is planned too. Raises Refused
-    on a system whose packages come with its image.
+    Ours that are held are unheld first and held again after, which is a debt. `may_go`: globs of packages that apt may
+    take away or change with them; a transaction that would touch others is a failed step, found by a simulation
+    (without `simulate`, by apt itself). `instead_of`: packages that go in the same transaction, where they are
+    installed. `effects`, `owes` and `disruption` are of the installing step, whose effects also hold what the look of
+    `now` then sees; behind a `barrier` the runner looks again. Raises Refused where packages come with the image.
     """
     names = tuple(want.name for want in wanted)
-    if all(is_there(now, want) for want in wanted):
-        settle_holds(todo, now, past, names, hold)
-        return False
-    refuse_image(now, names)
-    now = _repair(todo, now, past)
+    if not all(is_there(now, want) for want in wanted):
+        refuse_image(now, names)
+        now = _repair(todo, now, past)
     due = tuple(want for want in wanted if not is_there(now, want))
     if not due:
         settle_holds(todo, now, past, names, hold)
         return False
-    gone = tuple(name for name in going.instead_of if name in now.installed)
-    verdict = _simulate(now, past, due, gone, going)
+    gone = tuple(name for name in instead_of if name in now.installed)
+    verdict = _simulate(now, past, due, gone, may_go) if simulate and now.manager == "apt" else _Verdict()
     if verdict.problem:
         todo.add(fail(f"install {listed(due)}", verdict.problem))
         return False
     shown = _Shown(now)
-    ours = {*names, *verdict.changed}
-    lifted = tuple(
-        name for name, package in now.installed.items() if package.held and name in {*ours, *gone, *verdict.removed}
-    )
-    again = tuple(name for name in lifted if name in ours and name not in verdict.removed)
-    _unhold(todo, shown, lifted, again)
-    locker = _locker(now, hold or bool(again))
-    after = (*due, *locker)
-    goes = tuple(dict.fromkeys((*gone, *verdict.removed)))
-    come = [Package(want.name, want.version or now.version(want.name) or "0") for want in after]
-    todo.add(
-        run(
-            tool_of(now.manager).install(after, gone),
-            f"install {listed(after)}{', in place of ' + ', '.join(goes) if goes else ''}",
-            ok=tool_of(now.manager).installed_ok,
-            effects=(*shown.change(come, goes), *effects),
-            disruption=disruption,
-            owes=owes,
-        )
-    )
-    _hold(todo, shown, tuple(dict.fromkeys((*(names if hold else ()), *again))))
+    again = _lift_holds(todo, shown, names, gone, verdict)
+    step = _transaction(shown, (*due, *_locker(now, hold or bool(again))), gone, verdict)
+    effects = (*step.effects, *effects)
+    last = not (hold or again)
+    todo.add(step._replace(effects=effects, disruption=disruption, owes=owes, barrier=barrier and last))
+    _hold(todo, shown, tuple(dict.fromkeys((*(names if hold else ()), *again))), barrier)
     return True
+
+
+def _transaction(shown: _Shown, wanted: tuple[Wanted, ...], gone: tuple[str, ...], verdict: _Verdict) -> Step:
+    """The installing step."""
+    tool = tool_of(shown.manager)
+    goes = tuple(dict.fromkeys((*gone, *verdict.removed)))
+    had = {name: package.version for name, package in shown.installed.items()}
+    come = [Package(want.name, want.version or had.get(want.name, "0")) for want in wanted]
+    action = f"install {listed(wanted)}{', in place of ' + ', '.join(goes) if goes else ''}"
+    return run(tool.install(wanted, gone), action, ok=tool.installed_ok, effects=shown.change(come, goes))
 
 
 def settle_holds(todo: Todo, now: Packages, past: Past, names: tuple[str, ...], hold: bool) -> None:
@@ -172,21 +158,27 @@ def _locker(now: Packages, needed: bool) -> tuple[Wanted, ...]:
     return (Wanted(name),) if needed and name and name not in now.installed else ()
 
 
-def _unhold(todo: Todo, shown: _Shown, names: tuple[str, ...], again: tuple[str, ...]) -> None:
-    if not names:
-        return
-    packages, effects = shown.hold(names, False)
-    todo.add(
-        run(
-            tool_of(shown.manager).unhold(packages),
-            f"take the hold off {', '.join(names)}",
-            effects=effects,
-            owes=tuple(_debt(name) for name in again),
+def _lift_holds(
+    todo: Todo, shown: _Shown, names: tuple[str, ...], gone: tuple[str, ...], verdict: _Verdict
+) -> tuple[str, ...]:
+    """Take the holds off what changes or goes; the names that are to be held again, which is a debt until then."""
+    touched = {*names, *verdict.changed, *gone, *verdict.removed}
+    lifted = tuple(name for name, package in shown.installed.items() if package.held and name in touched)
+    again = tuple(name for name in lifted if name not in {*gone, *verdict.removed})
+    if lifted:
+        packages, effects = shown.hold(lifted, False)
+        todo.add(
+            run(
+                tool_of(shown.manager).unhold(packages),
+                f"take the hold off {', '.join(lifted)}",
+                effects=effects,
+                owes=tuple(_debt(name) for name in again),
+            )
         )
-    )
+    return again
 
 
-def _hold(todo: Todo, shown: _Shown, names: tuple[str, ...]) -> None:
+def _hold(todo: Todo, shown: _Shown, names: tuple[str, ...], barrier: bool = False) -> None:
     names = tuple(name for name in names if not shown.installed[name].held)
     if not names:
         return
@@ -197,6 +189,7 @@ def _hold(todo: Todo, shown: _Shown, names: tuple[str, ...]) -> None:
             f"hold {', '.join(f'{package.name} at {package.version}' for package in packages)}",
             effects=effects,
             pays=tuple(_debt(name) for name in names),
+            barrier=barrier,
         )
     )
 
@@ -212,10 +205,10 @@ class _Verdict(NamedTuple):
     problem: str = ""
 
 
-def _simulate(now: Packages, past: Past, due: tuple[Wanted, ...], gone: tuple[str, ...], going: Going) -> _Verdict:
+def _simulate(
+    now: Packages, past: Past, due: tuple[Wanted, ...], gone: tuple[str, ...], may_go: tuple[str, ...]
+) -> _Verdict:
     """Ask apt on paper; other managers refuse by themselves to take anything away."""
-    if now.manager != "apt":
-        return _Verdict()
     from .packages_apt import ALL, asks_simulation, parse, read_simulation
 
     try:
@@ -226,14 +219,14 @@ def _simulate(now: Packages, past: Past, due: tuple[Wanted, ...], gone: tuple[st
     if seen.problem:
         return _Verdict(problem=f"apt cannot install {listed(due)}: {seen.problem}")
     allowed = {want.name for want in due}
-    foreign = [name for name in seen.removed if not _is_ours(name, going)]
+    foreign = [name for name in seen.removed if not _is_ours(name, (*gone, *may_go))]
     if foreign:
         return _Verdict(
             problem=f"installing {listed(due)} would take away {', '.join(foreign)}: take them away by hand if they "
             "may go, or mend the package sources"
         )
     held = [name for name in seen.changed if name in everything and everything[name].held and name not in allowed]
-    foreign = [name for name in held if not _is_ours(name, going)]
+    foreign = [name for name in held if not _is_ours(name, (*gone, *may_go))]
     if foreign:
         return _Verdict(
             problem=f"installing {listed(due)} would change {', '.join(foreign)}, which another hand holds: "
@@ -242,8 +235,8 @@ def _simulate(now: Packages, past: Past, due: tuple[Wanted, ...], gone: tuple[st
     return _Verdict(tuple(held), seen.removed)
 
 
-def _is_ours(name: str, going: Going) -> bool:
-    return name in going.instead_of or any(fnmatchcase(name, glob) for glob in going.may_go)
+def _is_ours(name: str, globs: tuple[str, ...]) -> bool:
+    return any(fnmatchcase(name, glob) for glob in globs)
 
 
 def _repair(todo: Todo, now: Packages, past: Past) -> Packages:

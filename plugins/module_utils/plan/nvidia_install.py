@@ -1,0 +1,64 @@
+# Copyright (c) 2026 bettercompute
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A chosen set of driver packages, installed: its pinning package and its module stream first."""
+
+from __future__ import annotations
+
+from ..core.plan import Past, Todo
+from ..core.step import Effect
+from .module_streams import enable
+from .nvidia_packages import MAY_GO, Choice
+from .packages import Package, Packages, Wanted
+from .packages_install import install, is_there, refuse_image, settle_holds
+
+MODULE = "nvidia-driver"  # of dnf
+
+
+def install_choice(
+    todo: Todo,
+    now: Packages,
+    past: Past,
+    choice: Choice,
+    *,
+    refreshed: str = "",
+    hold: bool = False,
+    effects: tuple[Effect, ...] = (),
+    disruption: str = "none",
+    owes: tuple[str, ...] = (),
+    barrier: bool = False,
+) -> bool:
+    """Plan the packages of a choice at their versions, held where asked or where nothing else keeps the branch.
+
+    Whether an installation was planned. What is installed as chosen stays as it is, whatever stream is enabled.
+    `refreshed` is what `packages.refresh` returned; the other arguments are those of `packages_install.install`.
+    """
+    one, names = choice.set, tuple(want.name for want in choice.wanted)
+    if all(is_there(now, want) for want in choice.wanted):
+        settle_holds(todo, now, past, names, hold or one.hold)
+        return False
+    refuse_image(now, names)
+    if one.stream and not enable(todo, past, MODULE, one.stream, refreshed):
+        return False
+    pinned = bool(one.first) and _pin(todo, now, past, one.first)
+    if pinned:
+        now = now._replace(installed={**now.installed, one.first: Package(one.first, "0")})
+    return install(
+        todo,
+        now,
+        past,
+        choice.wanted,
+        hold=hold or one.hold,
+        may_go=MAY_GO,
+        instead_of=one.rivals,
+        effects=effects,
+        disruption=disruption,
+        owes=owes,
+        barrier=barrier,
+        simulate=not pinned,  # what apt would do is known behind the pin
+    )
+
+
+def _pin(todo: Todo, now: Packages, past: Past, name: str) -> bool:
+    """Plan the package that pins the branch in apt's preferences; other branches' pins go."""
+    return install(todo, now, past, (Wanted(name),), may_go=("nvidia-driver-pinning-*",), barrier=True)

@@ -17,6 +17,7 @@ from .holds import holds, releasing
 from .smi import compute_apps, listing, parse_list
 
 DRIVER = "/proc/driver/nvidia"
+GONE = " (deleted)"  # what the kernel adds to the name of a file that was removed since
 MINOR = re.compile(r"^Device Minor:\s*(\d+)\s*$", re.MULTILINE)
 CAPABILITY = re.compile(r"^DeviceFileMinor:\s*(\d+)\s*$", re.MULTILINE)
 
@@ -32,8 +33,8 @@ def device_holders(host: Host) -> dict[str, tuple[Holder, ...]]:
             continue
         folder = f"/proc/{pid}/fd"
         opened = {host.link(f"{folder}/{name}") or "" for name in host.names(folder)}
-        # "/dev/nvidia0 (deleted)": the driver was loaded anew, and made the node again.
-        for node in {path.partition(" ")[0] for path in opened if path.startswith("/dev/nvidia")}:
+        # A node is removed, and made again, when the driver is loaded anew.
+        for node in {path.removesuffix(GONE) for path in opened if path.startswith("/dev/nvidia")}:
             found.setdefault(node, {})[int(pid)] = Holder(int(pid), _program(host, pid))
     return {node: tuple(holders[pid] for pid in sorted(holders)) for node, holders in sorted(found.items())}
 
@@ -42,7 +43,7 @@ def _program(host: Host, pid: str) -> str:
     """The name of a process's program; the kernel's own name of it, 15 characters, where that cannot be seen."""
     path = host.link(f"/proc/{pid}/exe")
     if path:
-        return path.rpartition("/")[2].partition(" ")[0]
+        return path.removesuffix(GONE).rpartition("/")[2]
     return (host.read(f"/proc/{pid}/comm") or "").strip() or "a process that ended"
 
 

@@ -10,6 +10,7 @@ host.machine.instances(0)
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Mapping
 
@@ -31,6 +32,7 @@ HERE = {
     "/usr/bin/nvidia-smi": "",
     "/usr/bin/nvidia-cdi-hook": "",
 }
+TRIES = re.compile(r"for \w+ in ([^;]+); do (.+?) && exit 0; sleep \d+; done; exit 1")
 # Modules of the driver, leaf first.
 MODULES = ("nvidia_drm", "nvidia_modeset", "nvidia_uvm", "nvidia")
 
@@ -113,8 +115,15 @@ class GpuHost(FakeHost):
         return program(self, (name, *argv[1:])) if program else Answer(127, "", f"{argv[0]}: no such program")
 
     def _shell(self, line: str, environment: Mapping[str, str]) -> Answer:
-        """`echo WORDS | PROGRAM`, several joined by `;` or `&&`."""
+        """`echo WORDS | PROGRAM`, several joined by `;` or `&&`; a loop that tries one until it succeeds."""
         answer = Answer(0, "", "")
+        loop = TRIES.fullmatch(line)
+        if loop:
+            for _try in loop.group(1).split():
+                answer = self._shell(loop.group(2), environment)
+                if answer.rc == 0:
+                    break
+            return answer
         for part in line.replace("&&", ";").split(";"):
             left, pipe, right = part.partition("|")
             words = shlex.split(left)

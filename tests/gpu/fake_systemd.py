@@ -38,11 +38,12 @@ class Services:
                 self.add(unit, active=True)
 
     def add(self, unit: str, text: str = "[Service]\nExecStart=/usr/bin/true\n", active: bool = False) -> None:
-        """Install a packaged service."""
+        """Install a packaged service; one that is active is enabled too."""
         self.host.put(f"{PACKAGED}/{unit}", text)
         self.loaded[unit] = text
         if active:
             self.state[unit] = "active"
+            self.host.links[f"{FOLDER}/multi-user.target.wants/{unit}"] = f"{PACKAGED}/{unit}"
             self._client(unit, True)
 
     def text(self, unit: str) -> str | None:

@@ -13,6 +13,10 @@ LIBRARIES = ("libcuda.so", "libnvidia-ml.so", "libnvidia-ptxjitcompiler.so")
 LIBRARY_FOLDER = "/usr/lib/x86_64-linux-gnu"
 # Programs that hold the GPUs have process ids from here on.
 CLIENTS_FROM = 900
+DEVICES = (
+    "Character devices:\n  1 mem\n  5 /dev/tty\n195 nvidia\n195 nvidiactl\n195 nvidia-modeset\n"
+    "{uvm}511 nvidia-caps\n\nBlock devices:\n259 blkext\n"
+)
 BUILT = "Tue Sep 23 10:11:16 UTC 2025"
 
 
@@ -31,22 +35,25 @@ def address(card: Card) -> str:
     return card.pci[4:].lower()
 
 
-def files(machine: Machine) -> dict[str, str]:
-    """Files by path; device nodes are empty files."""
+def files(machine: Machine, folder: str = LIBRARY_FOLDER) -> dict[str, str]:
+    """Files by path; device nodes are empty files, the library's files lie in `folder`."""
     found = {}
     for card in machine.cards:
-        folder = f"/sys/bus/pci/devices/{address(card)}"
-        found.update({f"{folder}/vendor": "0x10de\n", f"{folder}/class": "0x030200\n"})
-        found[f"{folder}/device"] = f"{card.kind.pci_id}\n"
+        slot = f"/sys/bus/pci/devices/{address(card)}"
+        found.update({f"{slot}/vendor": "0x10de\n", f"{slot}/class": "0x030200\n"})
+        found[f"{slot}/device"] = f"{card.kind.pci_id}\n"
     for pid, program, _nodes in _processes(machine):
         found[f"/proc/{pid}/comm"] = f"{program[:15]}\n"
     if machine.library:
         for name in LIBRARIES:
-            found[f"{LIBRARY_FOLDER}/{name}.{machine.library}"] = ""
+            found[f"{folder}/{name}.{machine.library}"] = ""
     if machine.loaded:
         found[f"{DRIVER}/version"] = nvrm(machine.loaded, machine.flavour)
         found.update(_modules(machine))
         found["/dev/nvidiactl"] = ""
+        found["/proc/devices"] = DEVICES.format(uvm="510 nvidia-uvm\n" if machine.uvm else "")
+        found[f"{DRIVER}/params"] = "ModifyDeviceFiles: 1\nDeviceFileUID: 0\nDeviceFileGID: 0\nDeviceFileMode: 438\n"
+        found.update({f"{pipe}/control": "" for pipe in machine.mps})
         if machine.modeset:
             found["/dev/nvidia-modeset"] = ""
         if machine.uvm:
@@ -112,7 +119,7 @@ def _processes(machine: Machine) -> list[tuple[int, str, list[str]]]:
     return found
 
 
-def links(machine: Machine) -> dict[str, str]:
+def links(machine: Machine, folder: str = LIBRARY_FOLDER) -> dict[str, str]:
     """Symbolic links by path: open files of processes, the driver of each GPU, the library."""
     found = {}
     for pid, program, nodes in _processes(machine):
@@ -123,5 +130,5 @@ def links(machine: Machine) -> dict[str, str]:
             found[f"/sys/bus/pci/devices/{address(card)}/driver"] = "../../../bus/pci/drivers/nvidia"
     if machine.library:
         for name in LIBRARIES:
-            found[f"{LIBRARY_FOLDER}/{name}.1"] = f"{name}.{machine.library}"
+            found[f"{folder}/{name}.1"] = f"{name}.{machine.library}"
     return found

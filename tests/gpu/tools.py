@@ -25,7 +25,7 @@ RO = ["ro", "nosuid", "nodev", "rbind", "rprivate"]
 MIG_DIGITS = re.compile(r"\d+")
 
 
-def ctk(machine: Machine, words: tuple[str, ...]) -> Answer:
+def ctk(machine: Machine, words: tuple[str, ...], folder: str = nodes.LIBRARY_FOLDER) -> Answer:
     """nvidia-ctk, its spec on standard output: `--output` is the caller's to follow, with `output_of`."""
     if words[:1] in (("--version",), ("-v",)):
         return 0, f"NVIDIA Container Toolkit CLI version {machine.toolkit}\ncommit: 0000000000000000\n", ""
@@ -51,7 +51,7 @@ def ctk(machine: Machine, words: tuple[str, ...]) -> Answer:
         "cdiVersion": "0.5.0" if indexed else "0.3.0",
         "kind": "nvidia.com/gpu",
         "devices": devices,
-        "containerEdits": _common(machine),
+        "containerEdits": _common(machine, folder),
     }
     return 0, json.dumps(spec, separators=(",", ":")) + "\n", ""
 
@@ -94,13 +94,12 @@ def _devices(machine: Machine, strategies: list[str]) -> list[dict[str, Any]]:
     return [{"name": name, "containerEdits": {"deviceNodes": parts}} for name, parts in sorted(found)]
 
 
-def _common(machine: Machine) -> dict[str, Any]:
+def _common(machine: Machine, folder: str) -> dict[str, Any]:
     shown = nodes.files(machine)
     every = [("/dev/nvidia-modeset", 195, 254), ("/dev/nvidia-uvm", 510, 0), ("/dev/nvidia-uvm-tools", 510, 1)]
     every.append(("/dev/nvidiactl", 195, 255))
     hook = "/usr/bin/nvidia-cdi-hook"
-    folder = nodes.LIBRARY_FOLDER
-    paths = ["/usr/bin/nvidia-smi", *(f"{folder}/{name}.{machine.library}" for name in nodes.LIBRARIES)]
+    paths = [*(f"{folder}/{name}.{machine.library}" for name in nodes.LIBRARIES)]
     return {
         "env": [f"NVIDIA_CTK_LIBCUDA_DIR={folder}", "NVIDIA_VISIBLE_DEVICES=void"],
         "deviceNodes": [_node(*one) for one in every if one[0] in shown],

@@ -95,9 +95,9 @@ def test_faults_by_call() -> None:
         Fault("-L", do="hang"),
     ]
     assert machine.smi(words("-i 0 -mig 1"))[1].startswith("Enabled MIG Mode for GPU 00000000:17:00.0\n")
-    assert not machine.cards[0].mig
+    assert [card.mig for card in machine.cards] == [False, False]
     machine.smi(words("-i 0 -mig 1"))
-    assert machine.cards[0].mig
+    assert [card.mig for card in machine.cards] == [True, False]
     assert machine.smi(words("-i 0 -pl 500"))[0] == 0
     assert machine.smi(words("-i 1 -pl 500")) == (4, "no\n")
     assert (machine.cards[0].power, machine.cards[1].power) == (500, 700)

@@ -1,7 +1,10 @@
 # Copyright (c) 2026 bettercompute
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""CRI-O: a drop-in with the runtime nvidia. CRI-O reads key by key, a later file over an earlier one; CDI is always on."""
+"""CRI-O: a drop-in with the runtime nvidia.
+
+CRI-O takes its files key by key, a later one over an earlier one. CDI is always on there.
+"""
 
 from __future__ import annotations
 

@@ -1,0 +1,113 @@
+# Copyright (c) 2026 bettercompute
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""CDI specifications as runtimes find them: which devices they define, and whether what they name is there."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, NamedTuple
+
+from ..core.errors import Refused
+from ..core.host import Host
+from ..plan import cdi
+from ..plan.container_toolkit_config import ENVIRONMENT, OUTPUT, SERVICE, UNIT_FOLDERS
+from ..plan.container_toolkit_spec import STAMP, Described, Found, read
+from .driver import loaded
+from .smi import listing
+
+FOLDER = "/etc/cdi"
+ENDINGS = (".json", ".yaml", ".yml")
+HOLDS = "bcd-"  # our own specifications begin so, and have a kind of ours
+
+
+class VendorSpec(NamedTuple):
+    """A file that describes devices of kind nvidia.com/gpu; `spec` is None where it cannot be read, for `fault`."""
+
+    path: str
+    spec: Any
+    fault: str = ""
+
+
+def runtime_folder(host: Host) -> str:
+    """The folder of specifications that do not outlast a boot, by its path without links: root writes through none."""
+    return "/run/cdi" if (host.link("/var/run") or "").rstrip("/").endswith("run") else "/var/run/cdi"
+
+
+def vendor_specs(host: Host) -> tuple[VendorSpec, ...]:
+    """NVIDIA's specifications in both folders, JSON and nvidia-ctk's YAML; a later file outranks those before it."""
+    found = []
+    for folder in (FOLDER, runtime_folder(host)):
+        for name in host.names(folder):
+            if name.endswith(ENDINGS) and not name.startswith(HOLDS):
+                spec = _vendor_spec(f"{folder}/{name}", host.read(f"{folder}/{name}") or "")
+                found += [spec] if spec else []
+    return tuple(found)
+
+
+def _vendor_spec(path: str, text: str) -> VendorSpec | None:
+    """The file's specification; None where it is of another kind. One that cannot be read is told by its words."""
+    if cdi.VENDOR_KIND not in text:
+        return None
+    try:
+        spec = _parsed(path, text)
+    except Refused as fault:
+        return VendorSpec(path, None, fault.message)
+    if not isinstance(spec, dict):
+        return VendorSpec(path, None, "it is no mapping")
+    if spec.get("kind") != cdi.VENDOR_KIND:
+        return None
+    faults = cdi.faults(spec)
+    return VendorSpec(path, None if faults else spec, "; ".join(faults[:3]))
+
+
+def _parsed(path: str, text: str) -> Any:
+    if path.endswith(".json"):
+        try:
+            return json.loads(text)
+        except (ValueError, RecursionError) as fault:
+            raise Refused(f"{path}: {fault}") from None
+    from ..plan.ctk_yaml import parse
+
+    return parse(text, path)
+
+
+def gone(host: Host, spec: Any) -> tuple[str, ...]:
+    """The paths that a sound specification names and this host lacks."""
+    return tuple(path for path in cdi.host_paths(spec) if not host.exists(path))
+
+
+def device_nodes(host: Host) -> tuple[str, ...]:
+    """NVIDIA's device nodes, those of MIG devices among them."""
+    nodes = [f"/dev/{name}" for name in host.names("/dev") if name.startswith("nvidia")]
+    return tuple(
+        sorted({*nodes, *(f"{node}/{name}" for node in nodes if "-caps" in node for name in host.names(node))})
+    )
+
+
+def refresh_installed(host: Host) -> bool:
+    """Whether the toolkit brought nvidia-cdi-refresh along, which versions from 1.18 on do."""
+    return any(host.exists(f"{folder}/{SERVICE}") for folder in UNIT_FOLDERS)
+
+
+def described(host: Host) -> Described:
+    """What the vendor's specification depends on; without a driver only that there is none."""
+    driver = loaded(host)
+    file = host.file(OUTPUT)
+    if driver is None:
+        return Described(None, "", "", (), file, (), None, (), False, "")
+    specs = vendor_specs(host)
+    mine = read(file.text) if file is not None and file.regular else None
+    return Described(
+        driver=driver,
+        listing=listing(host),
+        toolkit=host.ask(("nvidia-ctk", "--version")).out,
+        nodes=device_nodes(host),
+        file=file,
+        gone=gone(host, mine) if mine is not None and not cdi.faults(mine) else (),
+        stamp=host.file(STAMP),
+        found=tuple(Found(path, cdi.device_names(spec) if spec else (), fault) for path, spec, fault in specs),
+        refresh=refresh_installed(host),
+        environment=host.read(ENVIRONMENT) or "",
+        runtime_folder=runtime_folder(host),
+    )

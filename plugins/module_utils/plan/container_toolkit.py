@@ -1,0 +1,152 @@
+# Copyright (c) 2026 bettercompute
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""container-toolkit: NVIDIA's toolkit, the runtimes configured with it, and the vendor's CDI specification."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from ..core.errors import Refused
+from ..core.plan import Field, Past, Plan, Todo
+from ..core.step import Effect
+from .container_runtime import RUNTIMES, UNIT, debt, restart
+from .container_toolkit_config import CONFIG, ENVIRONMENT, OUTPUT, SERVICE, UNIT_FOLDERS, Kept
+from .packages import Packages
+from .settings import strict
+
+FIELDS = (Field("cdi", "cdi", (bool,)), Field("runtimes", "runtimes", (list,)))
+PROGRAM = "/usr/bin/nvidia-ctk"
+INSTALLED = "nvidia-container-toolkit is installed"  # a clause
+SERVICES = {"containerd": "containerd", "docker": "docker", "crio": "crio"}  # podman runs no service
+
+
+class Settings(NamedTuple):
+    """Whether GPUs are handed out by CDI, and the runtimes to configure; None: those that are installed."""
+
+    cdi: bool = True
+    runtimes: tuple[str, ...] | None = None
+
+
+class Now(NamedTuple):
+    """What the host shows. `packages` is looked at where nvidia-ctk is missing.
+
+    `runtimes` maps those that are installed to what they read, which may be known only later; podman reads nothing of
+    ours. `config` and `environment` are the toolkit's files, `described` what the specification depends on.
+    """
+
+    toolkit: bool
+    packages: Packages | None
+    runtimes: Mapping[str, Any]
+    config: Kept | None = None
+    refresh: bool = False
+    environment: Kept | None = None
+    described: Any = None
+
+
+def check(given: dict[str, Any]) -> Settings:
+    """Settings in wire form as values; raises Refused for a runtime that is none of ours."""
+    wire = strict(UNIT, FIELDS, given)
+    runtimes = wire.get("runtimes")
+    wrong = [name for name in runtimes or () if name not in RUNTIMES]
+    if wrong:
+        raise Refused(
+            f"{UNIT}: runtimes: {', '.join(map(repr, wrong))}: name some of {', '.join(RUNTIMES)}, or leave it out for "
+            "those that are installed"
+        )
+    return Settings(wire.get("cdi", True), None if runtimes is None else tuple(dict.fromkeys(runtimes)))
+
+
+def plan(settings: Settings, now: Now, past: Past) -> Plan:
+    """The toolkit first; then each runtime, each file and the specification in a lane of its own."""
+    todo = Todo()
+    if not now.toolkit:
+        _plan_install(todo, now, past)
+        return todo.plan()
+    for name in settings.runtimes if settings.runtimes is not None else RUNTIMES:
+        with todo.lane(name):
+            _plan_runtime(todo, name, settings, now, past)
+    if settings.runtimes is None and not now.runtimes:
+        todo.note("no container runtime is installed: one that comes later is configured by the next pass")
+    if settings.cdi:
+        _plan_cdi(todo, now, past)
+    return todo.plan()
+
+
+def absent(now: Now, past: Past) -> Plan:
+    """Nothing is undone; a restart that a killed pass owes is made."""
+    todo = Todo()
+    for name, service in SERVICES.items():
+        if debt(service) in past.owed:
+            with todo.lane(name):
+                restart(todo, service, True, past)
+    todo.note(
+        "nvidia-container-toolkit stays installed, and the runtimes configured with it",
+        f"{OUTPUT} and the settings in {CONFIG} stay as they are",
+    )
+    return todo.plan()
+
+
+def _plan_install(todo: Todo, now: Now, past: Past) -> None:
+    from .nvidia_packages import TOOLKIT
+    from .packages import Wanted, install, not_offered, offers, refresh
+
+    if now.packages is None:
+        return
+    refreshed = refresh(todo, now.packages, past)
+    offered = {offer.name for offer in offers(now.packages, past, TOOLKIT)}
+    missing = [name for name in TOOLKIT if name not in offered]
+    if missing:
+        not_offered(
+            todo,
+            f"install {', '.join(TOOLKIT)}",
+            f"no repository of this host offers {', '.join(missing)}: add NVIDIA's repository of its container toolkit, "
+            "and run again",
+            refreshed,
+        )
+        return
+    brings = [CONFIG, ENVIRONMENT, *(f"{folder}/{SERVICE}" for folder in UNIT_FOLDERS)]
+    effects = (
+        Effect("file", PROGRAM),
+        Effect("program", "nvidia-ctk", INSTALLED),
+        *(Effect("appears", path, INSTALLED) for path in brings),
+    )
+    install(todo, now.packages, past, tuple(Wanted(name) for name in TOOLKIT), effects=effects)
+
+
+def _plan_runtime(todo: Todo, name: str, settings: Settings, now: Now, past: Past) -> None:
+    named = settings.runtimes is not None
+    if name not in now.runtimes:
+        if named:
+            todo.wait(
+                "NotReady", f"{UNIT}: {name} is named in runtimes and is not installed: install it, or take it off"
+            )
+        return
+    seen = now.runtimes[name]
+    if name == "containerd":
+        from .containerd import plan as plan_containerd
+
+        plan_containerd(todo, seen, settings.cdi, named, past)
+    elif name == "docker":
+        from .docker import plan as plan_docker
+
+        plan_docker(todo, seen, settings.cdi, named, past)
+    elif name == "crio":
+        from .crio import plan as plan_crio
+
+        plan_crio(todo, seen, settings.cdi, past)
+
+
+def _plan_cdi(todo: Todo, now: Now, past: Past) -> None:
+    from .container_toolkit_config import plan_cdi_only, plan_steering
+    from .container_toolkit_spec import plan as plan_spec
+
+    with todo.lane(CONFIG):
+        if now.config is not None:
+            plan_cdi_only(todo, now.config)
+    with todo.lane(ENVIRONMENT):
+        if now.refresh and now.environment is not None:
+            plan_steering(todo, now.environment)
+    with todo.lane(OUTPUT):
+        plan_spec(todo, now.described, past)

@@ -1,0 +1,100 @@
+# Copyright (c) 2026 bettercompute
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the toolkit's own files say: who may choose GPUs, and where nvidia-cdi-refresh writes its specification.
+
+Both files are the package's. Single keys are set in them, everything else in them stays as it is.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ..core.plan import Todo
+from ..core.step import File
+from . import toml
+from .container_runtime import refuse_link
+from .files import keep
+from .toml_text import with_key
+
+CONFIG = "/etc/nvidia-container-runtime/config.toml"
+# At their defaults, any unprivileged container takes the GPUs that it names in a variable, other tenants' among them.
+CDI_ONLY = (
+    "accept-nvidia-visible-devices-envvar-when-unprivileged",
+    "accept-nvidia-visible-devices-as-volume-mounts",
+)
+
+SERVICE = "nvidia-cdi-refresh.service"
+UNIT_FOLDERS = ("/etc/systemd/system", "/usr/lib/systemd/system", "/lib/systemd/system")
+ENVIRONMENT = "/etc/nvidia-container-toolkit/nvidia-cdi-refresh.env"
+OUTPUT = "/etc/cdi/nvidia.json"
+# The service then writes our specification, as we would, at boot and when the driver's files change.
+STEERED = {
+    "NVIDIA_CTK_CDI_OUTPUT_FILE_PATH": OUTPUT,
+    "NVIDIA_CTK_CDI_GENERATE_OUTPUT_FORMAT": "json",
+    "NVIDIA_CTK_CDI_GENERATE_DEVICE_NAME_STRATEGIES": "uuid",
+}
+
+
+class Kept(NamedTuple):
+    """A file of the package's: as a look found it, and what it reads as, links followed."""
+
+    file: File | None
+    text: str
+
+
+def plan_cdi_only(todo: Todo, config: Kept) -> None:
+    """Plan that GPUs are handed out by CDI alone. The runtime reads its file per container: nothing restarts."""
+    text = config.text
+    for key in CDI_ONLY:
+        if toml.parse(text, CONFIG).get(key) is not False:
+            text = with_key(text, key, False, CONFIG)
+    if text != config.text:
+        refuse_link(CONFIG, config.file)
+        keep(todo, CONFIG, text, config.file, mode=config.file.mode if config.file else 0o644)
+
+
+def plan_steering(todo: Todo, environment: Kept) -> None:
+    """Plan that nvidia-cdi-refresh writes where we do; else its specification would outrank ours."""
+    text = steered(environment.text)
+    if text != environment.text:
+        refuse_link(ENVIRONMENT, environment.file)
+        keep(todo, ENVIRONMENT, text, environment.file, mode=environment.file.mode if environment.file else 0o644)
+
+
+def steered(text: str) -> str:
+    """The environment file with our lines; lines of others stay, each of ours is there once."""
+    lines = []
+    missing = dict(STEERED)
+    for line in text.splitlines(keepends=True):
+        key, value = assignment(line)
+        if key not in STEERED:
+            lines.append(line)
+        elif key in missing:
+            lines.append(line if value == STEERED[key] else f"{key}={STEERED[key]}\n")
+            del missing[key]
+    if missing and lines and not lines[-1].endswith("\n"):
+        lines[-1] += "\n"
+    return "".join(lines) + "".join(f"{key}={value}\n" for key, value in missing.items())
+
+
+def settings_of(text: str) -> tuple[str, ...]:
+    """What others set for nvidia-ctk in the environment file, NAME=value each: our own calls heed it too."""
+    found = dict(assignment(line) for line in text.splitlines())
+    return tuple(
+        f"{key}={value}"
+        for key, value in sorted(found.items())
+        if key.startswith("NVIDIA_CTK_") and key not in STEERED and value.isprintable()
+    )
+
+
+def assignment(line: str) -> tuple[str, str]:
+    """NAME and value of a line as systemd reads it, quotes taken off; ("", "") for a comment or nothing."""
+    bare = line.strip()
+    if not bare or bare[0] in "#;" or "=" not in bare:
+        return "", ""
+    key, _equals, value = bare.partition("=")
+    value = value.strip()
+    if len(value) >= 2 and value[0] == value[-1] and value[0] in "\"'":
+        value = value[1:-1]
+    return key.strip(), value

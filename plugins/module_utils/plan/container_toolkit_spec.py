@@ -1,0 +1,214 @@
+# Copyright (c) 2026 bettercompute
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The vendor's CDI specification: made by nvidia-ctk, checked whole, then put in place of the old one.
+
+It describes the driver, the GPUs and MIG devices, the toolkit and the device nodes of one moment. A digest of these is
+kept beside it, and another digest, or a path in it that is gone, makes it anew. The old one stays until then.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any, NamedTuple
+
+from ..core.errors import NotReady, StepFailed
+from ..core.plan import Answer, Past, Todo
+from ..core.step import File, remove
+from . import cdi
+from .container_runtime import UNIT, refuse_link
+from .container_toolkit_config import ENVIRONMENT, OUTPUT, settings_of
+from .files import drop, keep
+from .nvidia_driver_version import Loaded
+
+STAMP = "/var/lib/bcd-hostconfig/cdi-nvidia.stamp"
+VERSION = 1  # of the stamp
+OLD = "/etc/cdi/nvidia.yaml"  # what versions before wrote
+GENERATE = ("nvidia-ctk", "cdi", "generate", "--format=json", "--device-name-strategy=uuid")
+LEVEL = re.compile(r'level=error msg="((?:[^"\\]|\\.)*)"')
+NO_DEVICE = "empty device edits"
+NOT_LOADED = "DRIVER_NOT_LOADED"
+MISMATCH = "LIB_RM_VERSION_MISMATCH"
+MIG_DEVICE = re.compile(r"UUID: (MIG-[A-Za-z0-9-]+)\)")  # those of R450 and R460, with slashes, are no CDI names
+
+
+class Found(NamedTuple):
+    """A specification of kind nvidia.com/gpu that a runtime reads. `fault`: why it is none, "" for a sound one."""
+
+    path: str
+    devices: tuple[str, ...] = ()
+    fault: str = ""
+
+
+class Described(NamedTuple):
+    """What the specification depends on, and what is there of it.
+
+    `listing` is the text of nvidia-smi -L, `toolkit` that of nvidia-ctk --version, `nodes` the device nodes. `gone` are
+    the paths that our file names and the host lacks. `refresh` is whether nvidia-cdi-refresh is installed, `environment`
+    its environment file; `runtime_folder` is where it writes unless it is steered.
+    """
+
+    driver: Loaded | None
+    listing: str
+    toolkit: str
+    nodes: tuple[str, ...]
+    file: File | None
+    gone: tuple[str, ...]
+    stamp: File | None
+    found: tuple[Found, ...]
+    refresh: bool
+    environment: str
+    runtime_folder: str = "/run/cdi"
+
+
+def plan(todo: Todo, now: Described, past: Past) -> None:
+    """Plan a new specification where the old one is none, or describes another state of the host."""
+    if now.driver is None:
+        raise NotReady(
+            f"{UNIT}: no NVIDIA driver is loaded, and {OUTPUT} describes what it brings: it is made after that"
+        )
+    stamp = json.dumps({"digest": digest(now), "version": VERSION}) + "\n"
+    spec = read(now.file.text) if now.file is not None and now.file.regular else None
+    if _describes(spec, now, stamp):
+        _refuse_twice(now, spec)
+    else:
+        spec = _generate(todo, now, past)
+        if spec is None:
+            return
+        _refuse_twice(now, spec)
+        text = json.dumps(spec, indent=4) + "\n"
+        refuse_link(OUTPUT, now.file)
+        keep(todo, OUTPUT, text, now.file)
+        keep(todo, STAMP, stamp, now.stamp)
+    drop(todo, OLD, _there(now, OLD))
+    _plan_outranking(todo, now)
+
+
+def digest(now: Described) -> str:
+    """Of what the specification describes: driver, devices, toolkit, device nodes."""
+    import hashlib
+
+    version = now.driver.version if now.driver else ""
+    whole = json.dumps([version, now.listing, now.toolkit, list(now.nodes)])
+    return hashlib.sha256(whole.encode("utf-8", "surrogateescape")).hexdigest()
+
+
+def _describes(spec: Any, now: Described, stamp: str) -> bool:
+    """Whether the file there is sound and describes the host as it is."""
+    if spec is None or cdi.faults(spec) or now.gone or _unnamed(spec, now):
+        return False
+    return now.stamp is not None and now.stamp.text == stamp
+
+
+def read(text: str) -> Any:
+    """The specification in what nvidia-ctk printed, None when it is no JSON.
+
+    On hosts with coherent GPUs it prints specifications of other kinds behind it, for the same devices.
+    """
+    decoder = json.JSONDecoder()
+    at = 0
+    found = []
+    while text[at:].strip():
+        at += len(text[at:]) - len(text[at:].lstrip())
+        try:
+            spec, at = decoder.raw_decode(text, at)
+        except (ValueError, RecursionError):
+            return None
+        found.append(spec)
+    ours = [spec for spec in found if isinstance(spec, dict) and spec.get("kind") == cdi.VENDOR_KIND]
+    return ours[0] if len(ours) == 1 else None
+
+
+def _generate(todo: Todo, now: Described, past: Past) -> Any:
+    """A new specification, checked whole; None when it was said why there is none."""
+    given = settings_of(now.environment)
+    answer = past.ask((("env", *given, *GENERATE) if given else GENERATE))
+    if answer.rc != 0:
+        _say_failed(todo, now, answer)
+        return None
+    spec = read(answer.out)
+    if spec is None:
+        raise StepFailed(f"{' '.join(GENERATE)} prints no CDI specification of {cdi.VENDOR_KIND}: run it by hand")
+    problems = cdi.faults(spec)
+    if problems or not spec["devices"]:
+        raise StepFailed(
+            f"the specification that nvidia-ctk makes is none that a runtime takes ({'; '.join(problems[:3]) or 'no device'}"
+            f"): the old one stays: install a newer nvidia-container-toolkit"
+        )
+    missing = _missing(spec, past)
+    if missing:
+        raise StepFailed(
+            f"the specification that nvidia-ctk makes names {', '.join(missing[:3])}, which this host does not have: the "
+            "old one stays: see whether the driver's packages are whole"
+        )
+    unnamed = _unnamed(spec, now)
+    if unnamed:
+        raise StepFailed(
+            f"nvidia-ctk leaves out {', '.join(unnamed[:3])}, which nvidia-smi -L lists: the old specification stays, "
+            "and the next pass tries again"
+        )
+    return spec
+
+
+def _missing(spec: cdi.Spec, past: Past) -> tuple[str, ...]:
+    """The paths that the specification names and the host lacks; stat -L prints those that are there."""
+    paths = cdi.host_paths(spec)
+    there = past.ask(("stat", "-L", "--format=%n", "--", *paths)).out.splitlines() if paths else []
+    return tuple(path for path in paths if path not in there)
+
+
+def _unnamed(spec: cdi.Spec, now: Described) -> tuple[str, ...]:
+    """MIG devices that nvidia-smi lists and the specification does not name."""
+    names = set(cdi.device_names(spec))
+    return tuple(uuid for uuid in MIG_DEVICE.findall(now.listing) if uuid not in names)
+
+
+def _refuse_twice(now: Described, spec: cdi.Spec) -> None:
+    """A device that two files of one directory define is dropped by every runtime, from both."""
+    names = set(cdi.device_names(spec)) - {"all"}
+    for path, devices, _fault in now.found:
+        if path.startswith("/etc/cdi/") and path not in (OUTPUT, OLD) and names & {*devices}:
+            raise StepFailed(
+                f"{path} defines {cdi.VENDOR_KIND}={sorted(names & {*devices})[0]} too, and a runtime takes a device from "
+                f"neither of two files: remove it, and {OUTPUT} is written",
+                retryable=False,
+            )
+
+
+def _say_failed(todo: Todo, now: Described, answer: Answer) -> None:
+    said = LEVEL.findall(answer.err) or [(answer.err or answer.out).strip()[-300:]]
+    stays = f"{OUTPUT} stays as it is" if now.file else f"{OUTPUT} is written when there is one"
+    if NO_DEVICE in answer.err:
+        todo.wait(
+            "NotReady",
+            f"{UNIT}: nvidia-ctk finds no device to describe: no GPU, or only GPUs in MIG mode without instances: {stays}",
+        )
+    elif NOT_LOADED in answer.err:
+        todo.wait("NotReady", f"{UNIT}: nvidia-ctk finds no driver loaded: {stays}")
+    elif MISMATCH in answer.err:
+        todo.wait(
+            "RebootRequired",
+            f"{UNIT}: the loaded driver and its library are of different versions, so nvidia-ctk makes no "
+            "specification: reboot the node",
+        )
+    else:
+        raise StepFailed(
+            f"{' '.join(GENERATE)} exited with {answer.rc}: {said[-1] or 'it said nothing'}: {stays}; what {ENVIRONMENT} sets "
+            "for nvidia-ctk is passed on (NVIDIA_CTK_CDI_GENERATE_FEATURE_FLAGS=disable-nvsandboxutils helps some drivers)"
+        )
+
+
+def _there(now: Described, path: str) -> File | None:
+    return File("") if path in {found.path for found in now.found} else None
+
+
+def _plan_outranking(todo: Todo, now: Described) -> None:
+    """What nvidia-cdi-refresh wrote before it was steered goes; another's is named."""
+    for path, _devices, fault in now.found:
+        if path == f"{now.runtime_folder}/nvidia.yaml" and now.refresh:
+            todo.add(remove(path, f"remove {path}, which would outrank {OUTPUT}"))
+        elif path.startswith(f"{now.runtime_folder}/"):
+            todo.note(f"{path} describes {cdi.VENDOR_KIND} too and outranks {OUTPUT}: let what writes it do so no more")
+        elif fault and path not in (OUTPUT, OLD):
+            todo.note(f"{path} names {cdi.VENDOR_KIND}, and is not read here ({fault})")

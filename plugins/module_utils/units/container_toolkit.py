@@ -1,0 +1,52 @@
+# Copyright (c) 2026 bettercompute
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The unit container-toolkit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..core.host import Host
+from ..core.plan import Unit
+from ..core.unknown import later
+from ..plan import container_toolkit as planner
+from ..plan.container_runtime import UNIT as NAME
+from ..plan.container_toolkit_config import CONFIG, ENVIRONMENT, Kept
+
+
+def look(host: Host, settings: planner.Settings | None) -> planner.Now:
+    """The toolkit, the runtimes that the settings are about, and what the vendor's specification depends on."""
+    if settings is None:
+        return planner.Now(True, None, {})
+    if not (host.exists(planner.PROGRAM) or host.which("nvidia-ctk")):
+        from ..look.packages import packages
+        from ..plan.nvidia_packages import TOOLKIT
+
+        return planner.Now(False, packages(host, TOOLKIT, NAME), {})
+    now = planner.Now(True, None, _runtimes(host, settings))
+    if not settings.cdi:
+        return now
+    from ..look.cdi import described, refresh_installed
+
+    return now._replace(
+        config=later(_kept, host, CONFIG),
+        refresh=later(refresh_installed, host),
+        environment=later(_kept, host, ENVIRONMENT),
+        described=later(described, host),
+    )
+
+
+def _runtimes(host: Host, settings: planner.Settings) -> dict[str, Any]:
+    from ..look.containers import containerd_files, crio_files, docker_files, installed
+
+    looks = {"containerd": containerd_files, "docker": docker_files, "crio": crio_files}
+    wanted = [name for name in installed(host) if settings.runtimes is None or name in settings.runtimes]
+    return {name: later(looks[name], host) if name in looks else None for name in wanted}
+
+
+def _kept(host: Host, path: str) -> Kept:
+    return Kept(host.file(path), host.read(path) or "")
+
+
+UNIT = Unit(NAME, planner.FIELDS, planner.check, look, planner.plan, planner.absent)

@@ -24,6 +24,7 @@ LIBRARY_FOLDERS = (
     "/usr/lib/x86_64-linux-gnu/nvidia/current",
     "/usr/lib/aarch64-linux-gnu/nvidia/current",
 )
+INSTALL_DEBT = "packages"  # an installation that a killed pass may have left half-way
 NVRM = re.compile(r"NVRM version:\s+NVIDIA UNIX (?:(Open) Kernel Module for \S+|\S+ Kernel Module)\s+(\S+)")
 FULL_VERSION = re.compile(r"\d+(?:\.\d+){1,3}")
 
@@ -42,6 +43,24 @@ class OnDisk(NamedTuple):
     flavour: str
     path: str = ""
     signer: str = ""
+
+
+class Target(NamedTuple):
+    """The driver that is asked for: its branch, flavour, and exact version ("" for any of the branch)."""
+
+    branch: str
+    flavour: str
+    version: str = ""
+
+    @property
+    def words(self) -> str:
+        """For a sentence: "580.95.05, open"; "580, open"."""
+        return f"{self.version or self.branch}, {self.flavour}"
+
+    def takes(self, version: str, flavour: str) -> bool:
+        """Whether a driver is one that is asked for."""
+        asked = version == self.version if self.version else branch_of(version) == self.branch
+        return asked and flavour == self.flavour
 
 
 def branch_of(version: str) -> str:

@@ -51,6 +51,12 @@ def _iommu() -> Unit:
     return UNIT
 
 
+def _nvidia_driver() -> Unit:
+    from ..units.nvidia_driver import UNIT
+
+    return UNIT
+
+
 def _gpu_settings() -> Unit:
     from ..units.gpu_settings import UNIT
 
@@ -69,6 +75,7 @@ SHIPPED: dict[str, Callable[[], Unit]] = {
     "hugepages": _hugepages,
     "cpu": _cpu,
     "iommu": _iommu,
+    "nvidia-driver": _nvidia_driver,
     "gpu-settings": _gpu_settings,
     "mig-layout": _mig_layout,
 }

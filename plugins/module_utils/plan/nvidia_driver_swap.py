@@ -1,0 +1,221 @@
+# Copyright (c) 2026 bettercompute
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The driver's kernel modules: who uses them, taken out leaf first, loaded again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from ..core.plan import Past, Todo
+from ..core.step import Effect, Step, run
+from .gpu import Hold, Holder
+from .gpu_chips import PciGpu
+from .nvidia_driver_version import LIBRARY_FOLDERS, SONAME, VERSION_FILE, Loaded
+
+LANE = "driver"
+ROOTS = ("nvidia", "nvidia_current")  # Debian's own packages have the second name
+UVM = "nvidia_uvm"
+# Which goes first where nothing else decides; what is not listed goes before them all.
+LEAF_FIRST = ("nvidia_peermem", "nv_peer_mem", "gdrdrv", "nvidia_fs", UVM, "nvidia_drm", "nvidia_modeset", "nvidia")
+# Services that are stopped for a swap, the programs by which they have GPUs open, and the unit of ours that starts
+# the service again by itself.
+SERVICES: Mapping[str, tuple[tuple[str, ...], str]] = {
+    "bcd-mps": (("nvidia-cuda-mps-control", "nvidia-cuda-mps-server"), "gpu-sharing"),
+    "nvidia-dcgm": (("nv-hostengine",), ""),
+    "nvidia-fabricmanager": (("nv-fabricmanager",), "fabric-manager"),
+    "nvidia-persistenced": (("nvidia-persistenced",), ""),
+}
+PROGRAMS = ("nvidia-smi", "nvidia-modprobe", "nvidia-cuda-mps-control", "nvidia-persistenced", "nvidia-ctk cdi")
+
+
+class Module(NamedTuple):
+    """A loaded module: its name as the kernel has it, its reference count, and the modules that stand on it."""
+
+    name: str
+    refcnt: int
+    holders: tuple[str, ...] = ()
+
+    @property
+    def plain(self) -> str:
+        """The name that NVIDIA gives it."""
+        return self.name.replace("nvidia_current", "nvidia")
+
+    @property
+    def open_by(self) -> int:
+        """References that no module has: open device nodes, a console."""
+        return self.refcnt - len(self.holders)
+
+
+class Use(NamedTuple):
+    """Who uses the loaded driver. `stack`: its modules; `nodes`: processes by the device node that they have open.
+
+    `claims`: live holds and pending releases. `services`: those of SERVICES that run.
+    """
+
+    stack: tuple[Module, ...] = ()
+    nodes: Mapping[str, tuple[Holder, ...]] = {}
+    claims: tuple[Hold, ...] = ()
+    services: tuple[str, ...] = ()
+
+
+def leaf_first(stack: tuple[Module, ...]) -> tuple[Module, ...]:
+    """The modules in an order in which nothing stands on the one that is next."""
+    left = {module.name: module for module in stack}
+    order = []
+    while left:
+        free = [module for module in left.values() if not set(module.holders) & left.keys()] or list(left.values())
+        first = min(free, key=lambda module: (_rank(module), module.name))
+        order.append(left.pop(first.name))
+    return tuple(order)
+
+
+def _rank(module: Module) -> int:
+    return LEAF_FIRST.index(module.plain) if module.plain in LEAF_FIRST else -1
+
+
+def claimed_by(use: Use) -> str:
+    """The live holds and pending releases in words, "" when there are none."""
+    return "; ".join(
+        hold.fault or f"the allocation {hold.allocation} has {', '.join(hold.devices)}" for hold in use.claims
+    )
+
+
+def users(use: Use) -> tuple[str, ...]:
+    """Who keeps the modules in use and is not stopped for a swap: processes by name, modules by their count."""
+    ours = {program for service in use.services for program in SERVICES[service][0]}
+    holders = {holder.pid: holder for found in use.nodes.values() for holder in found}
+    strangers = [holder for _pid, holder in sorted(holders.items()) if holder.program not in ours]
+    found = [f"process {holder.pid} ({holder.program})" for holder in strangers]
+    for module in leaf_first(use.stack):
+        # What a service has open counts here too, and goes with it: then only the unloading tells.
+        by_service = bool(use.services) and module.plain in ("nvidia", UVM, "nvidia_modeset")
+        if module.open_by > 0 and not by_service and not (strangers and module.plain in ("nvidia", UVM)):
+            found.append(f"the module {module.name} (refcnt {module.refcnt})")
+    return tuple(found)
+
+
+# -- steps
+
+
+def unload_name(loaded: Loaded) -> str:
+    """Under which name it is remembered, for this boot, what came of unloading a driver."""
+    return f"unload {loaded.version} {loaded.flavour}"
+
+
+def plan_unload(todo: Todo, use: Use, loaded: Loaded, past: Past) -> None:
+    """Stop what serves the GPUs, then take the modules out, leaf first. What is stopped or was loaded is owed again."""
+    for service in use.services:
+        managed = SERVICES[service][1] in past.applied
+        todo.add(
+            run(
+                ("systemctl", "stop", f"{service}.service"),
+                f"stop {service}, to take the driver {loaded.version} out",
+                disruption="gpu",
+                owes=() if managed else (f"start {service}",),
+                effects=(Effect("fails", f"systemctl is-active {service}.service", "inactive\n"),),
+            )
+        )
+    for module in leaf_first(use.stack):
+        todo.add(
+            run(
+                ("rmmod", module.name),
+                f"unload the module {module.name}",
+                disruption="gpu",
+                tries=unload_name(loaded),
+                owes=() if module.plain in (*ROOTS, UVM) else (f"load {module.plain}",),
+                effects=(Effect("gone", f"/sys/module/{module.name}"),),
+            )
+        )
+
+
+def plan_load(
+    todo: Todo, gpus: tuple[PciGpu, ...], after: str, past: Past, others: tuple[str, ...], disruption: str
+) -> None:
+    """Load nvidia and nvidia_uvm, then `others`, which were loaded on top of the driver before."""
+    todo.add(
+        run(
+            ("modprobe", "nvidia"),
+            "load the module nvidia",
+            disruption=disruption,
+            effects=brings(gpus, after),
+        ),
+        load_uvm(disruption),
+    )
+    for name in others:
+        load_again(todo, name, past, disruption)
+
+
+def load_uvm(disruption: str = "none") -> Step:
+    """Load what CUDA needs beside the driver itself."""
+    return run(("modprobe", UVM), f"load the module {UVM}", disruption=disruption)
+
+
+def load_again(todo: Todo, name: str, past: Past, disruption: str = "none") -> None:
+    """Load a module that stood on the former driver. One that does not fit the new one is said, and stops nothing."""
+    tried = f"load {name} again"
+    said = past.tried.get(tried)
+    if said:
+        todo.note(f"{name} was loaded on the former driver, and cannot be loaded on this one: {said}")
+    elif said is None:
+        todo.add(
+            run(
+                ("modprobe", name),
+                f"load the module {name} again",
+                disruption=disruption,
+                tries=tried,
+                pays=(f"load {name}",),
+            )
+        )
+
+
+def owed_modules(past: Past) -> tuple[str, ...]:
+    """The modules that a pass took out and did not load again, in the order of loading."""
+    names = [debt[len("load ") :] for debt in past.owed if debt.startswith("load ")]
+    return tuple(sorted(names, key=lambda name: (-_rank(Module(name, 0)), name)))
+
+
+def others_of(use: Use) -> tuple[str, ...]:
+    """The modules on top of the driver that a swap loads again, in the order of loading."""
+    return tuple(module.plain for module in reversed(leaf_first(use.stack)) if module.plain not in (*ROOTS, UVM))
+
+
+def restarts(use: Use, past: Past) -> tuple[str, ...]:
+    """The services to start after a swap: those that it stops, but for those that another unit of ours starts."""
+    stopped = [name for name in use.services if SERVICES[name][1] not in past.applied]
+    return tuple(sorted({*stopped, *owed_services(past)}))
+
+
+def owed_services(past: Past) -> tuple[str, ...]:
+    """The services that a pass stopped and did not start again."""
+    return tuple(sorted(debt[len("start ") :] for debt in past.owed if debt.startswith("start ")))
+
+
+def start_service(name: str) -> Step:
+    """Start one service."""
+    service = f"{name}.service"
+    return run(
+        ("systemctl", "start", service),
+        f"start {name}",
+        pays=(f"start {name}",),
+        effects=(Effect("answers", f"systemctl is-active {service}", "active\n"),),
+    )
+
+
+def brings(gpus: tuple[PciGpu, ...], after: str) -> tuple[Effect, ...]:
+    """What is not known before the driver is installed and loaded; `after` is that clause."""
+    nodes = ("nvidiactl", "nvidia-uvm", "nvidia-uvm-tools", "nvidia-modeset", "nvidia-caps", "nvidia-nvswitchctl")
+    places = (
+        "/proc/driver/nvidia",
+        "/proc/driver/nvidia-nvswitch",
+        *(f"/sys/module/{name}" for name in (*ROOTS, UVM, "nvidia_modeset", "nvidia_drm")),
+        *(f"/dev/{name}" for name in nodes),
+        *(f"/dev/nvidia{number}" for number in range(len(gpus))),
+    )
+    return (
+        Effect("unknown", VERSION_FILE, after),
+        *(Effect("unknown", f"{folder}/{SONAME}", after) for folder in LIBRARY_FOLDERS),
+        *(Effect("appears", place, after) for place in places),
+        *(Effect("program", program, after) for program in (*PROGRAMS, "modinfo")),
+    )

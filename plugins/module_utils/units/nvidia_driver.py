@@ -1,0 +1,46 @@
+# Copyright (c) 2026 bettercompute
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The unit nvidia-driver."""
+
+from __future__ import annotations
+
+from ..core.errors import NotKnownYet
+from ..core.host import Host
+from ..core.plan import Unit
+from ..core.records import Records
+from ..look.driver import library, loaded, on_disk
+from ..look.driver_upkeep import modules, native, nodes, persistenced
+from ..look.pci import gpus
+from ..look.systemd import systemd
+from ..plan import nvidia_driver as planner
+from ..plan.nvidia_driver_flavour import UNIT as NAME
+from ..plan.nvidia_driver_version import INSTALL_DEBT
+
+
+def look(host: Host, settings: planner.Settings | None) -> planner.Now:
+    """What is loaded and on the disk; the rest as far as these are not what is asked for."""
+    now = planner.Now(gpus=gpus(host), loaded=None, on_disk=None, library=None, native=native(host))
+    try:
+        now = now._replace(loaded=loaded(host))
+    except NotKnownYet as why:
+        return now._replace(unknown=why.after)
+    if settings is None:
+        return now._replace(on_disk=on_disk(host))
+    if planner.has_nothing_to_do(now.gpus, now.loaded):
+        return now
+    target, _notes = planner.target_of(settings, now.gpus, now.loaded)
+    now = now._replace(on_disk=on_disk(host), library=library(host), modules=modules(host))
+    fits = planner.is_on_disk(target, now.on_disk, now.library)
+    if not fits or target.version or INSTALL_DEBT in Records(host).past(NAME).owed:
+        from ..look.driver_use import shelf  # package tables: not for a host whose driver is as it should be
+
+        now = now._replace(shelf=shelf(host, NAME, now.on_disk, now.library, planner.preferred(target, now)))
+    if fits and planner.is_loaded(now.loaded, now.on_disk):
+        return now._replace(nodes=nodes(host), persistenced=persistenced(host) if systemd(host).running else None)
+    from ..look.driver_use import only_signed, use
+
+    return now._replace(use=use(host) if now.loaded else None, only_signed=only_signed(host))
+
+
+UNIT = Unit(NAME, planner.FIELDS, planner.check, look, planner.plan, planner.absent)

@@ -76,8 +76,13 @@ def enable(seen: UnitFile) -> Step:
     )
 
 
-def reload(todo: Todo, systemd: Systemd, units: tuple[UnitFile, ...], due: bool, past: Past) -> None:
-    """Plan the one daemon-reload for `units`, when a file changed (`due`), a killed pass owes it, or one is behind."""
+def reload(
+    todo: Todo, systemd: Systemd, units: tuple[UnitFile, ...], due: bool, past: Past, *, owes: tuple[str, ...] = ()
+) -> None:
+    """Plan the one daemon-reload for `units`, when a file changed (`due`), a killed pass owes it, or one is behind.
+
+    `owes`: what has to follow it, a restart, where only the manager knows that it is behind.
+    """
     if due or RELOAD in past.owed or any(unit.behind for unit in units):
         todo.add(
             run(
@@ -85,6 +90,7 @@ def reload(todo: Todo, systemd: Systemd, units: tuple[UnitFile, ...], due: bool,
                 "let systemd load its unit files again (daemon-reload)",
                 disruption="service" if systemd.holds else "none",
                 pays=(RELOAD,),
+                owes=owes,
                 effects=tuple(Effect("answers", " ".join(asks_reload(unit.name)), "no\n") for unit in units),
             )
         )

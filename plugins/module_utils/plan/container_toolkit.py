@@ -101,7 +101,7 @@ def _plan_install(todo: Todo, now: Now, past: Past) -> None:
         not_offered(
             todo,
             f"install {', '.join(TOOLKIT)}",
-            f"no repository of this host offers {', '.join(missing)}: add NVIDIA's repository of its container toolkit, "
+            f"no repository of this host offers {', '.join(missing)}: add the repository of NVIDIA's toolkit, "
             "and run again",
             refreshed,
         )

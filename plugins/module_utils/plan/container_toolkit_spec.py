@@ -27,6 +27,7 @@ VERSION = 1  # of the stamp
 OLD = "/etc/cdi/nvidia.yaml"  # what versions before wrote
 GENERATE = ("nvidia-ctk", "cdi", "generate", "--format=json", "--device-name-strategy=uuid")
 LEVEL = re.compile(r'level=error msg="((?:[^"\\]|\\.)*)"')
+SANDBOX_OFF = "NVIDIA_CTK_CDI_GENERATE_FEATURE_FLAGS=disable-nvsandboxutils"  # which some drivers fail in
 NO_DEVICE = "empty device edits"
 NOT_LOADED = "DRIVER_NOT_LOADED"
 MISMATCH = "LIB_RM_VERSION_MISMATCH"
@@ -45,7 +46,7 @@ class Described(NamedTuple):
     """What the specification depends on, and what is there of it.
 
     `listing` is the text of nvidia-smi -L, `toolkit` that of nvidia-ctk --version, `nodes` the device nodes. `gone` are
-    the paths that our file names and the host lacks. `refresh` is whether nvidia-cdi-refresh is installed, `environment`
+    the paths that our file names and the host lacks. `refresh`: nvidia-cdi-refresh is installed, with `environment` as
     its environment file; `runtime_folder` is where it writes unless it is steered.
     """
 
@@ -123,7 +124,7 @@ def read(text: str) -> Any:
 def _generate(todo: Todo, now: Described, past: Past) -> Any:
     """A new specification, checked whole; None when it was said why there is none."""
     given = settings_of(now.environment)
-    answer = past.ask((("env", *given, *GENERATE) if given else GENERATE))
+    answer = past.ask(("env", *given, *GENERATE) if given else GENERATE)
     if answer.rc != 0:
         _say_failed(todo, now, answer)
         return None
@@ -132,15 +133,16 @@ def _generate(todo: Todo, now: Described, past: Past) -> Any:
         raise StepFailed(f"{' '.join(GENERATE)} prints no CDI specification of {cdi.VENDOR_KIND}: run it by hand")
     problems = cdi.faults(spec)
     if problems or not spec["devices"]:
+        said = "; ".join(problems[:3]) or "no device"
         raise StepFailed(
-            f"the specification that nvidia-ctk makes is none that a runtime takes ({'; '.join(problems[:3]) or 'no device'}"
-            f"): the old one stays: install a newer nvidia-container-toolkit"
+            f"no runtime takes the specification that nvidia-ctk makes ({said}): the old one stays: install a newer "
+            "nvidia-container-toolkit"
         )
     missing = _missing(spec, past)
     if missing:
         raise StepFailed(
-            f"the specification that nvidia-ctk makes names {', '.join(missing[:3])}, which this host does not have: the "
-            "old one stays: see whether the driver's packages are whole"
+            f"the specification that nvidia-ctk makes names {', '.join(missing[:3])}, which this host lacks: the old "
+            "one stays: see whether the driver's packages are whole"
         )
     unnamed = _unnamed(spec, now)
     if unnamed:
@@ -164,14 +166,15 @@ def _unnamed(spec: cdi.Spec, now: Described) -> tuple[str, ...]:
     return tuple(uuid for uuid in MIG_DEVICE.findall(now.listing) if uuid not in names)
 
 
-def _refuse_twice(now: Described, spec: cdi.Spec) -> None:
+def _refuse_twice(now: Described, spec: Any) -> None:
     """A device that two files of one directory define is dropped by every runtime, from both."""
-    names = set(cdi.device_names(spec)) - {"all"}
+    names = set(cdi.device_names(spec))
     for path, devices, _fault in now.found:
-        if path.startswith("/etc/cdi/") and path not in (OUTPUT, OLD) and names & {*devices}:
+        twice = sorted(names & {*devices})
+        if twice and path.startswith("/etc/cdi/") and path not in (OUTPUT, OLD):
             raise StepFailed(
-                f"{path} defines {cdi.VENDOR_KIND}={sorted(names & {*devices})[0]} too, and a runtime takes a device from "
-                f"neither of two files: remove it, and {OUTPUT} is written",
+                f"{path} defines {cdi.VENDOR_KIND}={twice[0]} as {OUTPUT} does, and runtimes take a device from "
+                f"neither of two files of a folder: remove {path}",
                 retryable=False,
             )
 
@@ -182,7 +185,7 @@ def _say_failed(todo: Todo, now: Described, answer: Answer) -> None:
     if NO_DEVICE in answer.err:
         todo.wait(
             "NotReady",
-            f"{UNIT}: nvidia-ctk finds no device to describe: no GPU, or only GPUs in MIG mode without instances: {stays}",
+            f"{UNIT}: nvidia-ctk finds no device: no GPU, or only GPUs in MIG mode without instances: {stays}",
         )
     elif NOT_LOADED in answer.err:
         todo.wait("NotReady", f"{UNIT}: nvidia-ctk finds no driver loaded: {stays}")
@@ -194,8 +197,8 @@ def _say_failed(todo: Todo, now: Described, answer: Answer) -> None:
         )
     else:
         raise StepFailed(
-            f"{' '.join(GENERATE)} exited with {answer.rc}: {said[-1] or 'it said nothing'}: {stays}; what {ENVIRONMENT} sets "
-            "for nvidia-ctk is passed on (NVIDIA_CTK_CDI_GENERATE_FEATURE_FLAGS=disable-nvsandboxutils helps some drivers)"
+            f"{' '.join(GENERATE)} exited with {answer.rc}: {said[-1] or 'it said nothing'}: {stays}; variables of "
+            f"nvidia-ctk in {ENVIRONMENT} are heeded, such as {SANDBOX_OFF}"
         )
 
 

@@ -69,6 +69,12 @@ def _mig_layout() -> Unit:
     return UNIT
 
 
+def _container_toolkit() -> Unit:
+    from ..units.container_toolkit import UNIT
+
+    return UNIT
+
+
 SHIPPED: dict[str, Callable[[], Unit]] = {
     "kernel-modules": _kernel_modules,
     "sysctl": _sysctl,
@@ -78,4 +84,5 @@ SHIPPED: dict[str, Callable[[], Unit]] = {
     "nvidia-driver": _nvidia_driver,
     "gpu-settings": _gpu_settings,
     "mig-layout": _mig_layout,
+    "container-toolkit": _container_toolkit,
 }

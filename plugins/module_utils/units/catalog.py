@@ -57,6 +57,12 @@ def _nvidia_driver() -> Unit:
     return UNIT
 
 
+def _fabric_manager() -> Unit:
+    from ..units.fabric_manager import UNIT
+
+    return UNIT
+
+
 def _gpu_settings() -> Unit:
     from ..units.gpu_settings import UNIT
 
@@ -82,6 +88,7 @@ SHIPPED: dict[str, Callable[[], Unit]] = {
     "cpu": _cpu,
     "iommu": _iommu,
     "nvidia-driver": _nvidia_driver,
+    "fabric-manager": _fabric_manager,
     "gpu-settings": _gpu_settings,
     "mig-layout": _mig_layout,
     "container-toolkit": _container_toolkit,

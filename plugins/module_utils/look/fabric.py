@@ -1,0 +1,75 @@
+# Copyright (c) 2026 bettercompute
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What connects a host's GPUs, and whether they have joined that fabric."""
+
+from __future__ import annotations
+
+import re
+
+from ..core.host import Host
+from ..plan.fabric_manager import SHOW, UMAD, Board, Joined, Service, parse_service
+
+SWITCHES = "/proc/driver/nvidia-nvswitch/devices"
+BUS = "/sys/bus/pci/devices"
+NVIDIA, BRIDGE = "0x10de", "0x0680"  # the vendor, and the class of NVSwitches
+INFINIBAND = "/sys/class/infiniband"
+MELLANOX = "0x15b3"
+MARK = "SW_MNG"  # in the vital product data of the devices that manage the switches of NVLink 5
+GPUS = "/proc/driver/nvidia/gpus"
+MODEL = re.compile(r"^Model:\s+(.+?)\s*$", re.MULTILINE)
+
+
+def board(host: Host) -> Board:
+    """NVSwitches by PCI or by the driver, NVLink 5's managing devices, and the products that the driver knows."""
+    switches = switches_on_the_bus(host) or host.names(SWITCHES)
+    return Board(switches, managers(host), products(host))
+
+
+def switches_on_the_bus(host: Host) -> tuple[str, ...]:
+    """NVSwitches by PCI address, which are there without a driver too."""
+    ours = (name for name in host.names(BUS) if (host.read(f"{BUS}/{name}/vendor") or "").strip() == NVIDIA)
+    return tuple(name for name in ours if (host.read(f"{BUS}/{name}/class") or "").startswith(BRIDGE))
+
+
+def managers(host: Host) -> tuple[str, ...]:
+    """The InfiniBand devices that manage the switches of NVLink 5; root alone may read what marks them."""
+    found = []
+    for name in host.names(INFINIBAND):
+        folder = f"{INFINIBAND}/{name}/device"
+        if (host.read(f"{folder}/vendor") or MELLANOX).strip() == MELLANOX and MARK in (
+            host.read(f"{folder}/vpd") or ""
+        ):
+            found.append(name)
+    return tuple(found)
+
+
+def products(host: Host) -> tuple[str, ...]:
+    """The product names of the GPUs that the loaded driver has taken."""
+    texts = (host.read(f"{GPUS}/{name}/information") or "" for name in host.names(GPUS))
+    return tuple(sorted({model for text in texts for model in MODEL.findall(text)}))
+
+
+def service(host: Host) -> Service:
+    """Fabric Manager's service, as systemd knows it."""
+    return parse_service(host.ask(SHOW).out)
+
+
+def umad(host: Host) -> bool:
+    """Whether ib_umad is loaded or built in."""
+    return host.exists(f"/sys/module/{UMAD}") or host.exists("/sys/class/infiniband_mad")
+
+
+def joined(host: Host) -> tuple[Joined, ...]:
+    """Each GPU's place in the fabric; a GPU in MIG mode has no links, so that its place says nothing."""
+    from ..plan.gpu import value
+    from . import smi
+    from .smi_fabric import fabric_states
+
+    states = tuple(Joined(*state) for state in fabric_states(host))
+    if all((state, status) in ((None, None), ("Completed", "Success")) for _uuid, state, status in states):
+        return states
+    modes = {
+        row["uuid"]: value(row["mig.mode.current"]) for row in smi.query(host, ("index", "uuid", "mig.mode.current"))
+    }
+    return tuple(state for state in states if modes.get(state.uuid) != "Enabled")

@@ -1,0 +1,40 @@
+# Copyright (c) 2026 bettercompute
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The unit fabric-manager."""
+
+from __future__ import annotations
+
+from ..core.host import Host
+from ..core.plan import Unit
+from ..core.unknown import later
+from ..look import fabric
+from ..plan import fabric_manager as planner
+
+
+def look(host: Host, settings: planner.Settings | None) -> planner.Now:
+    """The board first: where it has no NVSwitches, nothing else is looked at."""
+    if settings is None:
+        return planner.Now()
+    board = fabric.board(host)
+    if not board.is_switched:
+        return planner.Now(board)
+    from ..look.driver import loaded
+    from ..look.holds import holds, releasing
+    from ..look.packages import packages
+
+    driver = loaded(host)
+    service = fabric.service(host)
+    return planner.Now(
+        board=board,
+        driver=driver.version if driver else None,
+        packages=packages(host, planner.PACKAGES, planner.UNIT),
+        service=service,
+        fabric=later(fabric.joined, host) if service.runs and driver else (),
+        holds=tuple(dict.fromkeys(hold.allocation for hold in (*holds(host), *releasing(host)))),
+        umad=fabric.umad(host) if board.managers else False,
+        load_file=host.file(planner.LOAD),
+    )
+
+
+UNIT = Unit(planner.UNIT, planner.FIELDS, planner.check, look, planner.plan, planner.absent)

@@ -75,6 +75,12 @@ def _mig_layout() -> Unit:
     return UNIT
 
 
+def _gpu_sharing() -> Unit:
+    from ..units.gpu_sharing import UNIT
+
+    return UNIT
+
+
 def _container_toolkit() -> Unit:
     from ..units.container_toolkit import UNIT
 
@@ -91,5 +97,6 @@ SHIPPED: dict[str, Callable[[], Unit]] = {
     "fabric-manager": _fabric_manager,
     "gpu-settings": _gpu_settings,
     "mig-layout": _mig_layout,
+    "gpu-sharing": _gpu_sharing,
     "container-toolkit": _container_toolkit,
 }

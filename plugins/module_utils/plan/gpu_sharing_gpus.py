@@ -1,0 +1,81 @@
+# Copyright (c) 2026 bettercompute
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Which GPUs the MPS daemon serves: those without MIG, which have none by the layout that is applied either."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ..core.errors import NotReady, Refused
+from ..core.plan import Past, Todo
+from .gpu import Gpu, check_select, first_match, value
+from .gpu_sharing_seen import UNIT, Card, Now, answered, no_value
+from .gpu_sharing_service import Share
+
+LAYOUTS = "mig-layout"  # the unit
+OFF = "off"
+WITHOUT_MIG = frozenset(("[N/A]", "N/A", "[Not Supported]", "Not Supported"))  # a GPU that cannot have it
+
+
+def is_to_have_mig(applied: Mapping[str, Any], gpu: Gpu) -> bool | None:
+    """Whether the layout of the unit mig-layout, as applied on this host, gives the GPU MIG; None: it says nothing.
+
+    `applied` is what `Past.applied` has: wire settings by unit.
+    """
+    settings = applied.get(LAYOUTS)
+    if settings is None:
+        return None
+    entries = settings.get("gpus") or ()
+    at = first_match(tuple(check_select(entry["select"], LAYOUTS) for entry in entries), gpu)
+    layout = settings.get("layout") if at is None else entries[at].get("layout")
+    if layout is None:
+        return None
+    return not (layout is False or (isinstance(layout, str) and layout.strip() == OFF))
+
+
+def shares(todo: Todo, now: Now, past: Past, replicas: int) -> tuple[Share, ...]:
+    """The GPUs that the daemon serves, in its order. A dead one fails by itself; one with MIG is left out with a note.
+
+    Raises Refused where there is MIG on all of them.
+    """
+    if not now.gpus:
+        raise NotReady(f"{UNIT}: nvidia-smi shows no GPU: see that the driver fits those of this host")
+    found = []
+    with_mig = []
+    for gpu, card in now.gpus:
+        if answered(card) and _has_mig(gpu, card, now, past):
+            with_mig.append(str(gpu.index))
+            continue
+        with todo.lane(gpu.uuid):
+            found.append(Share(gpu.uuid, _memory(gpu, card) // replicas))
+    if len(with_mig) == len(now.gpus):
+        raise Refused(
+            f"{UNIT}: every GPU of this host has or is to have MIG, whose instances one MPS daemon cannot serve: take "
+            f"{UNIT} out, or set the layout of a GPU to off"
+        )
+    if with_mig:
+        todo.note(f"MPS leaves out GPU(s) {', '.join(with_mig)}, which have or are to have MIG")
+    return tuple(found)
+
+
+def _has_mig(gpu: Gpu, card: Card, now: Now, past: Past) -> bool:
+    """Whether the GPU has MIG or is to have it. Where its layout turns it off, what is seen after that counts."""
+    if card.mig in WITHOUT_MIG:
+        return False
+    target = is_to_have_mig(past.applied, gpu)
+    if card.mig == "Enabled":
+        return target is not False or now.mig.get(gpu.uuid, card.mig) == "Enabled"
+    return bool(target)
+
+
+def _memory(gpu: Gpu, card: Card) -> int:
+    """The GPU's memory in MiB; raises StepFailed where one of its values is none."""
+    if card.mig not in WITHOUT_MIG and value(card.mig) is None:
+        raise no_value(gpu, "MIG mode", card.mig)
+    if value(card.compute) is None:
+        raise no_value(gpu, "compute mode", card.compute)
+    if not card.memory.isdecimal():
+        raise no_value(gpu, "memory", card.memory)
+    return int(card.memory)

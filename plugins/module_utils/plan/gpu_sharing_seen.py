@@ -1,0 +1,94 @@
+# Copyright (c) 2026 bettercompute
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What gpu-sharing sees of a host: GPUs, the service and its daemon, and who uses the GPUs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from ..core.errors import StepFailed
+from .gpu import App, Gpu, Hold
+from .gpu_sharing_service import Limits, Programs
+from .systemd import Systemd, UnitFile
+
+UNIT = "gpu-sharing"
+
+# What nvidia-smi is asked, in this order, by no other unit.
+QUERIED = (
+    "index",
+    "uuid",
+    "pci.bus_id",
+    "name",
+    "memory.total",
+    "persistence_mode",
+    "compute_mode",
+    "mig.mode.current",
+)
+QUERY = ("nvidia-smi", f"--query-gpu={','.join(QUERIED)}", "--format=csv,noheader,nounits")
+EXCLUSIVE, DEFAULT = "Exclusive_Process", "Default"  # as it prints them
+RUNNING = ("active", "reloading")  # as systemd calls a service that does
+
+
+class Card(NamedTuple):
+    """What nvidia-smi prints of one GPU, as printed: MiB as "81559", modes as "Default" and "Enabled"."""
+
+    memory: str
+    persistence: str
+    compute: str
+    mig: str
+
+
+class Seen(NamedTuple):
+    """One GPU; `card` is a value that raises where this GPU alone did not answer (see core.unknown)."""
+
+    gpu: Gpu
+    card: Card
+
+
+class Rival(NamedTuple):
+    """An MPS daemon that is not ours: its process, the service that runs it ("" for none), and its directory."""
+
+    pid: int
+    service: str
+    pipe: str
+
+
+class Now(NamedTuple):
+    """What the host shows. What follows `state` may be a value that raises when it is used (see core.unknown).
+
+    `state` is the service's, as systemd says it, "" where it was not asked. `claims` are allocations that have GPUs,
+    `apps` processes that compute. `daemon`: what the daemon answers; where it does not, `said` has why. `mig`: MIG
+    modes by UUID as the unit before leaves them, where a GPU has MIG now; without an entry it is as `gpus` has it.
+    """
+
+    systemd: Systemd
+    unit: UnitFile
+    state: str = ""
+    gpus: tuple[Seen, ...] = ()
+    claims: tuple[Hold, ...] = ()
+    apps: tuple[App, ...] = ()
+    programs: Programs = Programs(None, None)
+    daemon: Limits | None = None
+    said: str = ""
+    rivals: tuple[Rival, ...] = ()
+    mig: Mapping[str, str] = {}
+
+    @property
+    def runs(self) -> bool:
+        """Whether the service does."""
+        return self.state in RUNNING
+
+
+def answered(card: Any) -> bool:
+    """Whether a GPU's card is one, and no value that raises."""
+    return isinstance(card, Card)
+
+
+def no_value(gpu: Gpu, what: str, text: str) -> StepFailed:
+    """The fault of a GPU that shows no value where there should be one."""
+    return StepFailed(
+        f"{UNIT}: nvidia-smi prints {text} as the {what} of GPU {gpu.index} ({gpu.uuid}): see what the kernel log says "
+        "of it (NVRM, Xid), and reset or replace it"
+    )

@@ -1,0 +1,42 @@
+# Copyright (c) 2026 bettercompute
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The unit gpu-sharing."""
+
+from __future__ import annotations
+
+from ..core.host import Host
+from ..core.plan import Unit
+from ..core.unknown import later
+from ..look.systemd import systemd, unit_file
+from ..plan import gpu_sharing as planner
+from ..plan.gpu_sharing_seen import UNIT as NAME
+from ..plan.gpu_sharing_seen import Now
+from ..plan.gpu_sharing_service import PIPE, SERVICE, WANTED_BY, is_ours, served
+
+
+def look(host: Host, settings: planner.Settings | None) -> Now:
+    """Our service; the GPUs, the daemon and who uses them where MPS is wanted, or is to be ended."""
+    system = systemd(host)
+    unit = unit_file(host, SERVICE, WANTED_BY)
+    now = Now(system, unit)
+    wanted = settings is not None and settings.mode == planner.MPS
+    if not (wanted or unit.file or unit.enabled or host.exists(PIPE)):
+        return now
+    from ..look import mps  # a host that is done with MPS does not look at it
+
+    if system.running and (unit.file or host.exists(PIPE)):
+        unit = unit_file(host, SERVICE, WANTED_BY, ask=wanted and unit.file is not None)
+        now = now._replace(unit=unit, state=mps.state(host))
+    if not wanted and not (now.runs or is_ours(unit.file)):
+        return now
+    gpus = later(mps.gpus, host)
+    now = now._replace(gpus=gpus, claims=later(mps.claimed, host), apps=later(mps.apps, host, gpus))
+    if wanted:
+        daemon, said = mps.daemon(host, len(served(unit.file))) if now.runs else (None, "")
+        now = now._replace(daemon=daemon, said=said, rivals=mps.rivals(host))
+        now = now._replace(programs=later(mps.programs, host), mig=later(mps.mig_modes, host, gpus))
+    return now
+
+
+UNIT = Unit(NAME, planner.FIELDS, planner.check, look, planner.plan, planner.absent)

@@ -9,7 +9,7 @@ from typing import Any
 
 from ..core.errors import Refused
 from ..core.plan import Past, Todo
-from ..core.step import File, run
+from ..core.step import File, run, write
 
 UNIT = "container-toolkit"
 RUNTIMES = ("containerd", "docker", "crio", "podman")
@@ -48,6 +48,12 @@ def restart(todo: Todo, service: str, due: bool, past: Past) -> None:
                 pays=(debt(service),),
             )
         )
+
+
+def edit(todo: Todo, path: str, text: str, file: File | None, action: str, owes: tuple[str, ...] = ()) -> None:
+    """Plan a change in a file of someone else's, which keeps its mode."""
+    refuse_link(path, file)
+    todo.add(write(path, text, action, mode=file.mode if file else 0o644, owes=owes))
 
 
 def refuse_link(path: str, file: File | None) -> None:

@@ -13,8 +13,7 @@ from typing import NamedTuple
 from ..core.plan import Todo
 from ..core.step import File
 from . import toml
-from .container_runtime import refuse_link
-from .files import keep
+from .container_runtime import edit
 from .toml_text import with_key
 
 CONFIG = "/etc/nvidia-container-runtime/config.toml"
@@ -50,16 +49,14 @@ def plan_cdi_only(todo: Todo, config: Kept) -> None:
         if toml.parse(text, CONFIG).get(key) is not False:
             text = with_key(text, key, False, CONFIG)
     if text != config.text:
-        refuse_link(CONFIG, config.file)
-        keep(todo, CONFIG, text, config.file, mode=config.file.mode if config.file else 0o644)
+        edit(todo, CONFIG, text, config.file, f"let containers have GPUs by CDI alone, in {CONFIG}")
 
 
 def plan_steering(todo: Todo, environment: Kept) -> None:
     """Plan that nvidia-cdi-refresh writes where we do; else its specification would outrank ours."""
     text = steered(environment.text)
     if text != environment.text:
-        refuse_link(ENVIRONMENT, environment.file)
-        keep(todo, ENVIRONMENT, text, environment.file, mode=environment.file.mode if environment.file else 0o644)
+        edit(todo, ENVIRONMENT, text, environment.file, f"have {SERVICE} write {OUTPUT} ({ENVIRONMENT})")
 
 
 def steered(text: str) -> str:

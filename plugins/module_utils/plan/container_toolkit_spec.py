@@ -15,11 +15,11 @@ from typing import Any, NamedTuple
 
 from ..core.errors import NotReady, StepFailed
 from ..core.plan import Answer, Past, Todo
-from ..core.step import File, remove
+from ..core.step import File, remove, write
 from . import cdi
 from .container_runtime import UNIT, refuse_link
 from .container_toolkit_config import ENVIRONMENT, OUTPUT, settings_of
-from .files import drop, keep
+from .files import drop, is_as
 from .nvidia_driver_version import Loaded
 
 STAMP = "/var/lib/bcd-hostconfig/cdi-nvidia.stamp"
@@ -80,8 +80,10 @@ def plan(todo: Todo, now: Described, past: Past) -> None:
         _refuse_twice(now, spec)
         text = json.dumps(spec, indent=4) + "\n"
         refuse_link(OUTPUT, now.file)
-        keep(todo, OUTPUT, text, now.file)
-        keep(todo, STAMP, stamp, now.stamp)
+        if not is_as(now.file, text):
+            todo.add(write(OUTPUT, text, f"describe {len(spec['devices'])} devices of this host in {OUTPUT}"))
+        if not is_as(now.stamp, stamp):
+            todo.add(write(STAMP, stamp, f"record what {OUTPUT} describes"))
     drop(todo, OLD, _there(now, OLD))
     _plan_outranking(todo, now)
 

@@ -18,7 +18,7 @@ from ..core.errors import Refused
 from ..core.plan import Past, Todo
 from ..core.step import File, remove
 from . import toml
-from .container_runtime import UNIT, debt, refuse_link, restart, without_cdi
+from .container_runtime import UNIT, debt, edit, refuse_link, restart, without_cdi
 from .containerd_merge import (
     NEW_CRI,
     OLD_CRI,
@@ -123,8 +123,8 @@ def _write(todo: Todo, now: Containerd, text: str, config: str, past: Past) -> N
     refuse_link(now.path, now.ours)
     keep(todo, now.path, text, now.ours, owes=owes if changed else ())
     if config != now.text:
-        refuse_link(CONFIG, now.config)
-        keep(todo, CONFIG, config, now.config, mode=now.config.mode if now.config else 0o644, owes=owes)
+        action = f"import {now.path.rpartition('/')[0]}/*.toml in {CONFIG}" if now.text else f"write a first {CONFIG}"
+        edit(todo, CONFIG, config, now.config, action, owes)
     for path in now.stale:
         todo.add(remove(path, f"remove {path}, which is ours and in another place now", owes=owes))
     restart(todo, SERVICE, changed or config != now.text or bool(now.stale), past)

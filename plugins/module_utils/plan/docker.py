@@ -17,13 +17,12 @@ from .container_runtime import (
     NVIDIA,
     UNIT,
     debt,
-    refuse_link,
+    edit,
     restart,
     runs_nvidia,
     with_spec_folder,
     without_cdi,
 )
-from .files import keep
 
 CONFIG = "/etc/docker/daemon.json"
 SERVICE = "docker"
@@ -50,7 +49,6 @@ def plan(todo: Todo, now: Docker, cdi: bool, named: bool, past: Past) -> None:
     if cdi and major is not None and major < CDI_SINCE:
         without_cdi(todo, "docker", str(CDI_SINCE), named)
         return
-    refuse_link(CONFIG, now.file)
     text = json.dumps(wanted, indent=4, ensure_ascii=False) + "\n"
     if major is None or major >= VALIDATES_SINCE:
         said = past.ask(("dockerd", "--validate", "--config-file={daemon.json}"), (("daemon.json", text),))
@@ -63,7 +61,8 @@ def plan(todo: Todo, now: Docker, cdi: bool, named: bool, past: Past) -> None:
                 )
             )
             return
-    keep(todo, CONFIG, text, now.file, mode=now.file.mode if now.file else 0o644, owes=(debt(SERVICE),))
+    means = " and CDI" if cdi else ""
+    edit(todo, CONFIG, text, now.file, f"give Docker the runtime {NVIDIA}{means} in {CONFIG}", (debt(SERVICE),))
     restart(todo, SERVICE, True, past)
 
 

@@ -1,0 +1,292 @@
+# Copyright (c) 2026 bettercompute
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A host in memory with GPUs and container runtimes.
+
+containerd reads its files as 1.6, 1.7 and 2.1 were seen to: 1.x takes a plugin's whole table from the last file that
+has one, and decodes it over the defaults, where a map such as `runtimes` loses its defaults as soon as it is written
+down; 2.x merges the files key by key first.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from ansible_collections.bettercompute.bcd.plugins.module_utils.core.errors import Refused
+from ansible_collections.bettercompute.bcd.plugins.module_utils.core.plan import Answer, Ask
+from ansible_collections.bettercompute.bcd.plugins.module_utils.plan import toml
+from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.toml_text import render
+from tests.gpu.fake import GpuHost
+from tests.gpu.fake import systemctl as gpu_systemctl
+from tests.gpu.model import Machine
+from tests.unit.fake_host import FakeHost
+
+Table = dict[str, Any]
+CONFIG = "/etc/containerd/config.toml"
+DROP_IN = "/etc/containerd/conf.d/99-zz-bcd-nvidia.toml"
+DAEMON = "/etc/docker/daemon.json"
+RUNTIME = "/etc/nvidia-container-runtime/config.toml"
+SPEC = "/etc/cdi/nvidia.json"
+STAMP = "/var/lib/bcd-hostconfig/cdi-nvidia.stamp"
+REFRESH = "/usr/lib/systemd/system/nvidia-cdi-refresh.service"
+REFRESH_ENV = "/etc/nvidia-container-toolkit/nvidia-cdi-refresh.env"
+PRIVATE = "/private"  # where a question's files lie
+
+OLD, NEW = "io.containerd.grpc.v1.cri", "io.containerd.cri.v1.runtime"
+IMAGES = "io.containerd.cri.v1.images"
+RUNC_OPTIONS: Table = {"BinaryName": "", "Root": "", "SystemdCgroup": False}
+RUNTIME_17: Table = {"privileged_without_host_devices": False, "runtime_type": "", "sandbox_mode": "", "options": {}}
+RUNC_17: Table = {**RUNTIME_17, "runtime_type": "io.containerd.runc.v2", "sandbox_mode": "podsandbox"}
+CRI_16: Table = {
+    "sandbox_image": "registry.k8s.io/pause:3.6",
+    "registry": {"config_path": "", "mirrors": {}},
+    "containerd": {"default_runtime_name": "runc", "runtimes": {"runc": {**RUNC_17, "options": RUNC_OPTIONS}}},
+}
+CRI_17: Table = {"cdi_spec_dirs": ["/etc/cdi", "/var/run/cdi"], "enable_cdi": False, **CRI_16}
+CRI_21: Table = {
+    "cdi_spec_dirs": ["/etc/cdi", "/var/run/cdi"],
+    "enable_cdi": True,
+    "containerd": {
+        "default_runtime_name": "runc",
+        "runtimes": {"runc": {"runtime_type": "io.containerd.runc.v2", "options": RUNC_OPTIONS}},
+    },
+}
+IMAGES_21: Table = {"pinned_images": {"sandbox": "registry.k8s.io/pause:3.10"}, "registry": {"config_path": ""}}
+OPT: Table = {"path": "/opt/containerd"}
+DEBIAN = f"""version = 2
+
+[plugins]
+  [plugins."{OLD}"]
+    [plugins."{OLD}".cni]
+      bin_dir = "/usr/lib/cni"
+"""
+
+
+class ContainerHost(GpuHost):
+    """`runtimes` maps containerd, docker, crio and podman to their versions; those that are named are installed.
+
+    `running` are the services that run, `restarts` what was restarted, in order.
+    """
+
+    def __init__(
+        self,
+        machine: Machine,
+        runtimes: Mapping[str, str] | None = None,
+        files: Mapping[str, str] | None = None,
+        toolkit: bool = True,
+    ) -> None:
+        super().__init__(machine, files)
+        self.links["/var/run"] = "/run"
+        self.versions = dict(runtimes or {})
+        self.running = set(self.versions) - {"podman"}
+        self.restarts: list[str] = []
+        self.programs.update({"stat": stat, "systemctl": systemctl})
+        programs = {"containerd": containerd, "docker": dockerd, "crio": silent, "podman": silent}
+        for name in self.versions:
+            self.programs["dockerd" if name == "docker" else name] = programs[name]
+        if toolkit:
+            self.put("/usr/bin/nvidia-ctk", "")
+            self.put(RUNTIME, PACKAGED)
+        else:
+            del self.programs["nvidia-ctk"]
+
+    def answer(self, question: Ask) -> Answer:
+        """A question with its files at hand, and gone after it."""
+        argv = question.argv
+        for name, text in question.files:
+            self.put(f"{PRIVATE}/{name}", text)
+            argv = tuple(word.replace(f"{{{name}}}", f"{PRIVATE}/{name}") for word in argv)
+        try:
+            return self.ask(argv)
+        finally:
+            for name, _text in question.files:
+                del self.files[f"{PRIVATE}/{name}"]
+
+    def dump(self) -> Table:
+        """What containerd makes of its configuration as it is."""
+        return toml.parse(containerd(self, ("containerd", "config", "dump")).out, "dump")
+
+    def cri(self) -> Table:
+        """The CRI plugin's table of it."""
+        plugins: Table = self.dump()["plugins"]
+        found: Table = plugins[OLD if self.versions["containerd"].startswith("1.") else NEW]
+        return found
+
+    def spec(self) -> Any:
+        """The vendor's specification."""
+        return json.loads(self.text(SPEC) or "null")
+
+
+def of(host: FakeHost) -> ContainerHost:
+    """The host, as what it is."""
+    assert isinstance(host, ContainerHost)
+    return host
+
+
+# -- containerd
+
+
+def containerd(host: FakeHost, argv: tuple[str, ...]) -> Answer:
+    """containerd [-c FILE] config dump."""
+    version = of(host).versions["containerd"]
+    if "--version" in argv:
+        return Answer(0, f"containerd github.com/containerd/containerd {version} 0123abc\n")
+    path = argv[2] if argv[1] == "-c" else CONFIG
+    try:
+        files = _load(host, path) if path != CONFIG or host.text(CONFIG) is not None else []
+        return Answer(0, render(_effective(files, version)))
+    except (Refused, FileNotFoundError) as fault:
+        return Answer(1, "", f"containerd: failed to load TOML: {fault}\n")
+
+
+def _load(host: FakeHost, path: str) -> list[Table]:
+    """The files in containerd's order, breadth first, globs by name; one that is named and missing is a fault."""
+    loaded: dict[str, Table] = {}
+    pending = [path]
+    while pending:
+        here = pending.pop(0)
+        if here in loaded:
+            continue
+        text = host.text(here)
+        if text is None:
+            raise FileNotFoundError(f"open {here}: no such file or directory")
+        loaded[here] = toml.parse(text, here)
+        for entry in loaded[here].get("imports", ()):
+            if "*" in entry:
+                folder, _slash, last = entry.rpartition("/")
+                ending = last.replace("*", "")
+                pending += [f"{folder}/{name}" for name in host.names(folder) if name.endswith(ending)]
+            else:
+                pending.append(entry if entry.startswith("/") else f"{here.rpartition('/')[0]}/{entry}")
+    return list(loaded.values())
+
+
+def _effective(files: list[Table], version: str) -> Table:
+    """Over the defaults; 1.x by whole plugin tables, 2.x key by key, version 2 taken over into version 3."""
+    modern = not version.startswith("1.")
+    plugins: Table = {}
+    whole: Table = {"version": 3 if modern else 2, "disabled_plugins": [], "root": "/var/lib/containerd"}
+    for table in files:
+        for name, given in table.get("plugins", {}).items():
+            for below, part in _migrated(name, given) if modern else [(name, given)]:
+                plugins[below] = _over(plugins.get(below, {}), part) if modern else copy.deepcopy(part)
+        whole["disabled_plugins"] = [*whole["disabled_plugins"], *table.get("disabled_plugins", [])]
+        whole.update({key: value for key, value in table.items() if key in ("root", "state", "oom_score")})
+    cri = {"1.6": CRI_16, "1.7": CRI_17}.get(version[:3])
+    defaults = {NEW: CRI_21, IMAGES: IMAGES_21} if cri is None else {OLD: cri}
+    found = {name: _decoded(table, plugins.get(name, {})) for name, table in {**defaults, "opt": OPT}.items()}
+    return {**whole, "plugins": {**{name: table for name, table in plugins.items() if name not in found}, **found}}
+
+
+def _migrated(name: str, given: Table) -> list[tuple[str, Table]]:
+    """A plugin's table of version 2 in the names of version 3."""
+    if name != OLD:
+        return [(name, given)]
+    images: Table = {}
+    if "sandbox_image" in given:
+        images["pinned_images"] = {"sandbox": given["sandbox_image"]}
+    if "registry" in given:
+        images["registry"] = given["registry"]
+    rest = {key: value for key, value in given.items() if key not in ("sandbox_image", "registry")}
+    return [(IMAGES, images), (NEW, rest)]
+
+
+def _over(table: Table, over: Table) -> Table:
+    found = copy.deepcopy(table)
+    for key, value in over.items():
+        both = isinstance(value, dict) and isinstance(found.get(key), dict)
+        found[key] = _over(found[key], value) if both else copy.deepcopy(value)
+    return found
+
+
+def _decoded(default: Table, given: Table, path: tuple[str, ...] = ()) -> Table:
+    """A table over the defaults of its structure. A map that is given has only what is given, each over nothing."""
+    found = copy.deepcopy(default)
+    known = {"cdi_spec_dirs", "enable_cdi"} - (found.keys() if not path else set())
+    for key, value in given.items():
+        if not path and key in known and "sandbox_image" in default:
+            continue  # an unknown key of a structure is passed over
+        below = (*path, key)
+        if below == ("containerd", "runtimes") and "sandbox_image" in CRI_17:
+            found[key] = {name: _runtime(default[key], name, part) for name, part in value.items()}
+        elif below == ("registry", "mirrors"):
+            found[key] = copy.deepcopy(value)
+        elif isinstance(value, dict):
+            found[key] = _decoded(found.get(key, {}), value, below)
+        else:
+            found[key] = copy.deepcopy(value)
+    if path == ("containerd",) and "sandbox_mode" not in str(default):
+        runtimes = {**default.get("runtimes", {}), **found.get("runtimes", {})}  # 2.x has the defaults merged in before
+        found["runtimes"] = {name: _over(default["runtimes"].get(name, {}), part) for name, part in runtimes.items()}
+    return found
+
+
+def _runtime(defaults: Table, name: str, part: Table) -> Table:
+    bare = RUNTIME_17 if "sandbox_mode" in defaults["runc"] else {}
+    return {**copy.deepcopy(bare), **copy.deepcopy(part)}
+
+
+# -- the others
+
+
+def dockerd(host: FakeHost, argv: tuple[str, ...]) -> Answer:
+    """dockerd --version, dockerd --validate --config-file=FILE."""
+    if "--version" in argv:
+        return Answer(0, f"Docker version {of(host).versions['docker']}, build 0123abc\n")
+    path = next(word.partition("=")[2] for word in argv if word.startswith("--config-file="))
+    known = {"features", "runtimes", "log-driver", "exec-opts", "cdi-spec-dirs", "data-root"}
+    unknown = sorted(set(json.loads(host.text(path) or "{}")) - known)
+    if unknown:
+        said = f"the following directives don't match any configuration option: {', '.join(unknown)}"
+        return Answer(1, "", f"unable to configure the Docker daemon with file {path}: {said}\n")
+    return Answer(0, "", "configuration OK\n")
+
+
+def silent(_host: FakeHost, _argv: tuple[str, ...]) -> Answer:
+    """A program that is there."""
+    return Answer(0, "")
+
+
+def stat(host: FakeHost, argv: tuple[str, ...]) -> Answer:
+    """stat -L --format=%n -- PATH..."""
+    paths = argv[argv.index("--") + 1 :]
+    there = [path for path in paths if host.exists(path)]
+    missing = [f"stat: cannot statx '{path}': No such file or directory\n" for path in paths if path not in there]
+    return Answer(1 if missing else 0, "".join(f"{path}\n" for path in there), "".join(missing))
+
+
+def systemctl(host: FakeHost, argv: tuple[str, ...]) -> Answer:
+    """is-active and restart of the runtimes; a restart into a configuration that does not parse fails."""
+    machine = of(host)
+    name = argv[-1].partition(".service")[0]
+    if name not in ("containerd", "docker", "crio"):
+        return gpu_systemctl(host, argv)
+    if "is-active" in argv:
+        return Answer(0 if name in machine.running else 3, "")
+    machine.restarts.append(name)
+    if name == "containerd" and containerd(host, ("containerd", "config", "dump")).rc:
+        machine.running.discard(name)
+        return Answer(1, "", "Job for containerd.service failed\n")
+    return Answer(0, "")
+
+
+PACKAGED = """#accept-nvidia-visible-devices-as-volume-mounts = false
+#accept-nvidia-visible-devices-envvar-when-unprivileged = true
+disable-require = false
+supported-driver-capabilities = "compat32,compute,display,graphics,ngx,utility,video"
+#swarm-resource = "DOCKER_RESOURCE_GPU"
+
+[nvidia-container-cli]
+#debug = "/var/log/nvidia-container-toolkit.log"
+environment = []
+ldconfig = "@/sbin/ldconfig"
+load-kmods = true
+
+[nvidia-container-runtime]
+log-level = "info"
+mode = "auto"
+runtimes = ["runc", "crun"]
+"""

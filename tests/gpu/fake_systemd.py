@@ -12,6 +12,8 @@ from ansible_collections.bettercompute.bcd.plugins.module_utils.core.plan import
 from tests.sim.units import sections
 from tests.unit.fake_host import FakeHost
 
+from .model import Hang
+
 if TYPE_CHECKING:
     from .fake import GpuHost
 
@@ -123,7 +125,10 @@ class Services:
         """Run a line; whether it may go on."""
         bare = line.lstrip("-@:+!")
         words = tuple(shlex.split(bare.replace("%%", "%").replace("$$", "$")))
-        done = self.host.play(words, "", self._environment(said))
+        try:
+            done = self.host.play(words, "", self._environment(said))
+        except Hang:
+            return False  # it is killed when the time for a start or a stop is over
         return done.rc == 0 or "-" in line[: len(line) - len(bare)]
 
     def boot(self) -> None:

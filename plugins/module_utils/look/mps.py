@@ -19,13 +19,18 @@ __all__ = ["claimed"]
 
 TIMEOUT = 10.0  # seconds for an answer, which takes a daemon that is well some milliseconds
 DEFAULT_PIPE = "/tmp/nvidia-mps"  # noqa: S108 - the daemon's own default, which is only told
+STATES = ("active", "reloading", "inactive", "failed", "activating", "deactivating", "maintenance", "refreshing")
 COMM = CONTROL[:15]  # as much of a program's name as the kernel keeps
 
 
 def state(host: Host) -> str:
     """What systemd calls the state of our service: active, inactive, failed, activating ..."""
     answer = host.ask(STATE)
-    return answer.out.strip() or answer.err.strip() or f"unknown (systemctl exited with {answer.rc})"
+    said = answer.out.strip()
+    if said not in STATES:
+        words = " ".join(f"{answer.out} {answer.err}".split()) or "nothing"
+        raise StepFailed(f"{' '.join(STATE)} exited with {answer.rc} and said {words}: see that systemd answers")
+    return said
 
 
 def daemon(host: Host, count: int) -> tuple[Limits | None, str]:

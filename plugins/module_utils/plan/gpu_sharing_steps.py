@@ -62,13 +62,17 @@ def bring_down(seen: tuple[Seen, ...], served: tuple[str, ...]) -> Step:
 
 
 def set_mode(gpu: Gpu, mode: str, seen: tuple[Seen, ...], become: dict[str, str]) -> Step:
-    """Set one GPU's compute mode; `become` collects the modes that the plan has set, by UUID."""
+    """Set one GPU's compute mode; `become` collects the modes that the plan has set, by UUID.
+
+    It exits 0 where it changed nothing, so what stands on it waits for another look.
+    """
     become[gpu.uuid] = mode
     return run(
         ("nvidia-smi", "-i", gpu.uuid, "-c", WORDS[mode]),
         f"set the compute mode of GPU {gpu.index} to {WORDS[mode]}",
         effects=(modes(seen, become),),
         disruption="gpu",
+        barrier=True,
         timeout=60.0,
     )
 

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from typing import Any
 
@@ -12,9 +13,13 @@ import pytest
 
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.errors import Refused
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.outcome import Outcome
-from ansible_collections.bettercompute.bcd.plugins.module_utils.core.plan import Condition
+from ansible_collections.bettercompute.bcd.plugins.module_utils.core.plan import Answer, Condition
+from ansible_collections.bettercompute.bcd.plugins.module_utils.core.predict import PredictedHost
+from ansible_collections.bettercompute.bcd.plugins.module_utils.core.records import Records
+from ansible_collections.bettercompute.bcd.plugins.module_utils.core.runner import Goal, converge
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan import gpu_sharing as planner
 from ansible_collections.bettercompute.bcd.plugins.module_utils.units.gpu_sharing import UNIT
+from ansible_collections.bettercompute.bcd.plugins.module_utils.units.mig_layout import UNIT as MIG_LAYOUT
 from tests.gpu.fake import GpuHost, gpu_host
 from tests.gpu.model import Fault, Machine
 from tests.unit.promises import a_kill_loses_nothing, check_is_truthful, go, lines, second_pass_is_quiet
@@ -397,6 +402,88 @@ def test_persistence_mode_that_is_off_is_said() -> None:
     host = two()
     host.machine.cards[1].persistence = False
     assert [note for note in go(UNIT, host, MPS).notes if "persistence mode is off on GPU(s) 1" in note]
+
+
+# -- readiness
+
+
+NO_DAEMON = Fault("get_default_active", rc=1, text="Cannot find MPS control daemon process\n", after=1)
+
+
+def test_a_daemon_that_takes_a_while_is_waited_for() -> None:
+    host = two()
+    host.machine.faults.append(dataclasses.replace(NO_DAEMON, times=5))
+    outcome = go(UNIT, host, MPS)
+    assert (outcome.state, outcome.conditions, lines(outcome)[-1]) == ("converged", (), "start bcd-mps.service")
+    assert 0 < host.now <= 30
+
+
+def test_a_daemon_that_does_not_answer_is_down_though_its_service_runs_and_its_directory_is_there() -> None:
+    host = two()
+    host.machine.faults.append(dataclasses.replace(NO_DAEMON))
+    outcome = go(UNIT, host, MPS)
+    assert (outcome.state, reasons(outcome), state(host)) == ("progressing", ["NotReady"], "active")
+    assert [(one.type, one.status, one.reason) for one in outcome.conditions] == [("MPSDown", "true", "NotRunning")]
+    assert "does not answer (Cannot find MPS control daemon process)" in outcome.pending[0].message
+    assert host.now <= 40  # bounded
+    host.machine.faults.clear()
+    assert second_pass_is_quiet(UNIT, host, MPS).state == "converged"
+
+
+def test_what_systemd_is_starting_by_itself_is_waited_for() -> None:
+    host = shared()
+    real = host.programs["systemctl"]
+    host.programs["systemctl"] = lambda seen, argv: (
+        Answer(3, "activating\n") if argv[1] == "is-active" else real(seen, argv)
+    )
+    outcome = go(UNIT, host, MPS)
+    assert (reasons(outcome), outcome.steps) == (["NotReady"], ())
+    assert [one.message.partition(":")[0] for one in outcome.conditions] == ["bcd-mps.service is activating"]
+
+
+# -- behind mig-layout, in one pass
+
+
+def both(host: GpuHost, layout: dict[str, Any], check: bool) -> tuple[Outcome, Outcome]:
+    """The two units as one pass has them: one host, one record."""
+    seen = PredictedHost(host) if check else host
+    records = Records(seen)
+    first = converge(Goal(MIG_LAYOUT, layout), seen, records)
+    return first, converge(Goal(UNIT, MPS), seen, records)
+
+
+def test_in_one_pass_the_gpus_that_the_layout_leaves_are_shared_and_check_mode_says_so() -> None:
+    layout = {"gpus": [{"select": {"model": "*H100*"}, "layout": "all-1g.10gb"}]}
+    planned = both(host_of("H100-80GB", "L40S"), layout, check=True)[1]
+    host = host_of("H100-80GB", "L40S")
+    mig, real = both(host, layout, check=False)
+    assert (mig.state, real.state, daemon(host)["visible"]) == ("converged", "converged", uuids(host)[1:])
+    assert lines(planned) == lines(real)
+    assert planned.notes == real.notes
+
+
+def test_in_one_pass_a_layout_on_every_gpu_refuses_mps_and_check_mode_says_so() -> None:
+    layout = {"layout": "all-1g.10gb"}
+    for check in (True, False):
+        host = host_of("H100-80GB", "H100-80GB")
+        outcome = both(host, layout, check)[1]
+        assert outcome.failure is not None
+        assert (outcome.failure.reason, state(host)) == ("Refused", "inactive")
+
+
+def test_where_the_layout_turns_mig_off_in_the_same_pass_check_mode_says_what_it_waits_to_know() -> None:
+    def with_mig() -> GpuHost:
+        host = host_of("H100-80GB", "H100-80GB")
+        for card in host.machine.cards:
+            card.mig = card.mig_pending = True
+        return host
+
+    planned = both(with_mig(), {"layout": "off"}, check=True)[1]
+    assert planned.failure is None
+    assert [line.action.partition(" after ")[0] for line in planned.steps] == ["bcd-mps.service: known"]
+    host = with_mig()
+    real = both(host, {"layout": "off"}, check=False)[1]
+    assert (real.state, daemon(host)["visible"]) == ("converged", uuids(host))
 
 
 # -- one dead GPU

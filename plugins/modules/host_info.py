@@ -11,9 +11,11 @@ module: host_info
 short_description: Say what a host is made of and what it waits for
 version_added: 0.1.0
 description:
-  - Returns, as the fact C(bcd), the host's kernel, CPUs, NUMA nodes with their huge pages, IOMMU and boot loader, which
-    units were applied to it, and why it waits for a reboot.
+  - Returns, as the fact C(bcd), the host's kernel, CPUs, NUMA nodes with their huge pages, IOMMU and boot loader, its
+    NVIDIA driver and GPUs with their layouts and who uses them, which units were applied to it, and why it waits for a
+    reboot.
   - Changes nothing and needs no root. What the account cannot read is null, and named in C(unreadable).
+  - Without root, programs that other accounts run on a GPU, and pending releases of GPUs, are among that.
 options:
   max_disruption:
     description: Accepted, so that defaults for the action group C(all) fit; it means nothing here.
@@ -40,6 +42,10 @@ author:
 EXAMPLES = r"""
 - name: Look at the host
   bettercompute.bcd.host_info:
+
+- name: Say which GPUs nobody uses
+  ansible.builtin.debug:
+    msg: "{{ ansible_facts.bcd.gpus | default([], true) | selectattr('processes', 'eq', []) | map(attribute='uuid') }}"
 
 - name: Say what waits for a reboot
   ansible.builtin.debug:
@@ -102,8 +108,113 @@ ansible_facts:
           returned: always
           type: str
           sample: grub
+        driver:
+          description:
+            - NVIDIA's driver. The full versions that are C(loaded) into the kernel and of the C(library) on disk, and
+              the loaded one's C(flavour), V(open) or V(proprietary). Each is null where there is none.
+          returned: always
+          type: dict
+          sample: {"loaded": "580.95.05", "library": "580.95.05", "flavour": "open"}
+        fabric:
+          description:
+            - The NVLink fabric, empty where the host is in none. C(switches) is the number of NVSwitches that this
+              host's driver has, C(gpus) by UUID the C(state) and C(status) that each GPU tells; V(Completed) and
+              V(Success) have joined. GPUs before Hopper tell nothing.
+          returned: always
+          type: dict
+          sample:
+            switches: 4
+            gpus: {"GPU-5f1c2a90-0000-4000-8000-000000000001": {"state": "Completed", "status": "Success"}}
+        gpus:
+          description:
+            - The GPUs that the driver runs, by index; null where GPUs wait for a driver, or nvidia-smi does not answer.
+            - Of a GPU that does not answer, or of what this account cannot see, keys are null.
+          returned: always
+          type: list
+          elements: dict
+          contains:
+            index:
+              description: Its place by PCI address, which changes when a GPU comes or goes.
+              type: int
+              sample: 0
+            uuid:
+              description: Its UUID.
+              type: str
+              sample: GPU-5f1c2a90-0000-4000-8000-000000000001
+            pci:
+              description: Its PCI address, as nvidia-smi prints it.
+              type: str
+              sample: "00000000:17:00.0"
+            name:
+              description: The product's name.
+              type: str
+              sample: NVIDIA H100 80GB HBM3
+            mig_mode:
+              description: V(enabled) or V(disabled), null where the GPU has no MIG.
+              type: str
+              sample: enabled
+            layout:
+              description:
+                - Its MIG layout as the module M(bettercompute.bcd.mig_layout) takes it, null where the GPU has no MIG.
+              type: str
+              sample: 3g.40gb,1g.10gb:4
+            mig_devices:
+              description:
+                - Its MIG devices, each with C(uuid), C(profile), the ids C(gi) and C(ci) of its GPU and compute
+                  instance, and the GPU instance's C(start) and C(size) in the units of the GPU's memory.
+              type: list
+              elements: dict
+              sample:
+                - uuid: MIG-0f1b7064-c96d-5f72-b79f-b5d83f478054
+                  profile: 3g.40gb
+                  gi: 2
+                  ci: 0
+                  start: 4
+                  size: 4
+            atoms:
+              description:
+                - What can be held of it, each with the C(id) and C(device_class) of an assignment. It is the whole GPU,
+                  or its MIG devices while MIG mode is on.
+              type: list
+              elements: dict
+              sample:
+                - id: GPU-5f1c2a90-0000-4000-8000-000000000001/gi2/ci0
+                  device_class: gpu.mig
+            holders:
+              description:
+                - The processes that have its device nodes open, C(pid) and C(program), those that only watch it among
+                  them. Seen as root.
+              type: list
+              elements: dict
+              sample: [{"pid": 912, "program": "nvidia-persistenced"}]
+            processes:
+              description: The processes that compute on it, C(pid) and C(name).
+              type: list
+              elements: dict
+              sample: [{"pid": 4242, "name": "python3"}]
+        holds:
+          description:
+            - The allocations that have GPUs of this host, or whose release still waits, each with C(allocation_id) and
+              C(devices).
+            - One whose file cannot be made out has a sentence in C(fault), and counts as having every GPU.
+          returned: always
+          type: list
+          elements: dict
+          sample:
+            - allocation_id: alloc_01jz8k2v
+              devices: [GPU-5f1c2a90-0000-4000-8000-000000000001/s3]
+              fault: null
+        runtimes:
+          description:
+            - The container runtimes and NVIDIA's container toolkit that are installed, each with its version. On a host
+              without NVIDIA's driver nobody is asked for one, and it is null.
+          returned: always
+          type: dict
+          sample: {"containerd": "1.7.27", "nvidia-ctk": "1.18.0"}
         capabilities:
-          description: What the host can do for reservations; empty without a GPU.
+          description:
+            - What the host can do for reservations, V(cdi), V(devices.limits) and V(binding.kubernetes) with a GPU and
+              root, V(nvml) when nvidia-smi answers; empty without a driver.
           returned: always
           type: list
           elements: str
@@ -128,7 +239,7 @@ ansible_facts:
           type: dict
           sample: {}
         unreadable:
-          description: A sentence on each key that could not be read.
+          description: A sentence on each key, or part of one, that could not be read.
           returned: always
           type: list
           elements: str

@@ -13,8 +13,27 @@ from typing import Any, Callable
 from ..core.errors import Fault
 from ..core.host import Host
 from ..core.records import Records
+from ..core.unknown import later
 
-Ask = Callable[[Host, Records], Any]
+
+class Looking:
+    """One look at a host: what several facts need is asked for once."""
+
+    def __init__(self, host: Host, records: Records) -> None:
+        self.host = host
+        self.records = records
+        self._rows: list[Any] = []
+
+    def rows(self) -> Any:
+        """Every GPU with its row of nvidia-smi (see look.gpu_facts.rows), or a value that raises why not."""
+        if not self._rows:
+            from ..look.gpu_facts import rows
+
+            self._rows.append(later(rows, self.host))
+        return self._rows[0]
+
+
+Ask = Callable[[Looking], Any]
 
 
 def run_info(argument_spec: dict[str, Any]) -> None:
@@ -27,70 +46,114 @@ def run_info(argument_spec: dict[str, Any]) -> None:
 
 
 def inventory(host: Host, records: Records) -> dict[str, Any]:
-    """The facts by name. One that cannot be read is None, and `unreadable` has a sentence on each."""
+    """The facts by name. What cannot be read is None, a fact or a part of one; `unreadable` has a sentence on each."""
+    seen = Looking(host, records)
     facts: dict[str, Any] = {}
     unreadable: list[str] = []
     for name, ask in FACTS.items():
         try:
-            facts[name] = ask(host, records)
+            found = ask(seen)
+            facts[name], parts = found if name in PARTLY else (found, ())
+            unreadable += parts
         except Fault as fault:
             facts[name] = None
             unreadable.append(f"{name}: {fault.message}")
     return {**facts, "unreadable": unreadable}
 
 
-def _kernel(host: Host, _records: Records) -> str:
+def _kernel(seen: Looking) -> str:
     from ..look.kernel import release
 
-    return release(host)
+    return release(seen.host)
 
 
-def _cpu(host: Host, _records: Records) -> dict[str, Any]:
+def _cpu(seen: Looking) -> dict[str, Any]:
     from ..look.machine import cpu
 
-    return cpu(host)
+    return cpu(seen.host)
 
 
-def _numa(host: Host, _records: Records) -> list[dict[str, Any]]:
+def _numa(seen: Looking) -> list[dict[str, Any]]:
     from ..look.machine import numa
 
-    return numa(host)
+    return numa(seen.host)
 
 
-def _hugepages(host: Host, _records: Records) -> dict[str, dict[str, int]]:
+def _hugepages(seen: Looking) -> dict[str, dict[str, int]]:
     from ..look.machine import hugepages
 
-    return hugepages(host)
+    return hugepages(seen.host)
 
 
-def _iommu(host: Host, _records: Records) -> dict[str, Any]:
+def _iommu(seen: Looking) -> dict[str, Any]:
     from ..look.machine import iommu
 
-    return iommu(host)
+    return iommu(seen.host)
 
 
-def _boot_loader(host: Host, _records: Records) -> str:
+def _boot_loader(seen: Looking) -> str:
     from ..look.boot import loader
 
-    return loader(host).kind
+    return loader(seen.host).kind
 
 
-def _capabilities(_host: Host, _records: Records) -> list[str]:
-    """What the host can do for reservations; all that there is needs a GPU, and no unit here manages one."""
-    return []
+def _driver(seen: Looking) -> dict[str, Any]:
+    from ..look.gpu_facts import driver
+
+    return driver(seen.host)
+
+
+def _fabric(seen: Looking) -> dict[str, Any]:
+    from ..look.gpu_facts import fabric
+
+    return fabric(seen.host, seen.rows())
+
+
+def _gpus(seen: Looking) -> Any:
+    from ..look.gpu_facts import gpus
+
+    return gpus(seen.host, seen.rows())
+
+
+def _holds(seen: Looking) -> list[dict[str, Any]]:
+    from ..look.gpu_facts import held
+
+    return held(seen.host)
+
+
+def _runtimes(seen: Looking) -> dict[str, Any]:
+    from ..look.gpu_facts import runtimes
+
+    return runtimes(seen.host)
+
+
+def _capabilities(seen: Looking) -> list[str]:
+    """What the host can do for reservations; without an answer of nvidia-smi, which `gpus` tells of, nothing."""
+    from ..look.gpu_facts import capabilities
+
+    try:
+        return capabilities(seen.host, seen.rows())
+    except Fault:
+        return []
 
 
 FACTS: dict[str, Ask] = {
     "kernel": _kernel,
-    "boot_id": lambda host, _records: host.boot_id(),
+    "boot_id": lambda seen: seen.host.boot_id(),
     "cpu": _cpu,
     "numa": _numa,
     "hugepages": _hugepages,
     "iommu": _iommu,
     "boot_loader": _boot_loader,
+    "driver": _driver,
+    "fabric": _fabric,
+    "gpus": _gpus,
+    "holds": _holds,
+    "runtimes": _runtimes,
     "capabilities": _capabilities,
-    "applied": lambda _host, records: sorted(records.applied()),
-    "reboot_required": lambda _host, records: bool(records.reboot_reasons()),
-    "reboot_reasons": lambda _host, records: records.reboot_reasons(),
-    "rebooted_for": lambda _host, records: records.rebooted_for(),
+    "applied": lambda seen: sorted(seen.records.applied()),
+    "reboot_required": lambda seen: bool(seen.records.reboot_reasons()),
+    "reboot_reasons": lambda seen: seen.records.reboot_reasons(),
+    "rebooted_for": lambda seen: seen.records.rebooted_for(),
 }
+PARTLY = frozenset(("gpus",))  # facts that come with a sentence on each part that could not be read

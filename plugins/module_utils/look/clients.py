@@ -82,7 +82,7 @@ def busy(host: Host, gpus: tuple[Gpu, ...]) -> dict[str, tuple[str, ...]]:
     Programs that only watch or serve GPUs do not count (see plan.gpu.ATTENDANTS); `device_holders` shows them too.
     """
     claims = claimed(host)
-    apps = _apps(host, gpus)
+    apps = apps_of(host, gpus)
     holders = device_holders(host)
     nodes = gpu_nodes(host, gpus)
     found = {}
@@ -118,7 +118,7 @@ def _claim(hold: Hold) -> str:
     return hold.fault or f"the allocation {hold.allocation} has {', '.join(hold.devices)}"
 
 
-def _apps(host: Host, gpus: tuple[Gpu, ...]) -> dict[str, tuple[tuple[App, ...], str]]:
+def apps_of(host: Host, gpus: tuple[Gpu, ...]) -> dict[str, tuple[tuple[App, ...], str]]:
     """Compute processes by GPU, and what keeps nvidia-smi from telling; one dead GPU hides no other's.
 
     A process of a MIG device that is named by its own UUID is attributed as a hold is, else it counts for every GPU.

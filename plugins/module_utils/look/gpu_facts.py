@@ -1,0 +1,229 @@
+# Copyright (c) 2026 bettercompute
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The GPU part of a host's facts: driver, GPUs with their layouts and atoms, fabric, holds, container runtimes.
+
+A host without NVIDIA's driver starts no program for them. What one GPU does not tell, or this account may not see, is
+null there and a sentence in `faults`; the rest is told.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Callable
+
+from ..core.errors import Fault, NotReady, StepFailed
+from ..core.host import Host
+from ..plan.container_runtime import PROGRAMS
+from ..plan.gpu import Gpu, Holder, MigDevice, generation
+from ..plan.mig import ComputeInstance, GpuInstance, layout_of, parse_profile
+from . import pci
+from .clients import apps_of, claimed, device_holders, gpu_nodes
+from .driver import library, loaded
+from .each_gpu import NAMES, Row, each_gpu
+from .mig import compute_instances, gpu_instances
+from .smi import listing, parse_list
+from .smi_fabric import fabric_states
+
+DRIVER = "/proc/driver/nvidia"
+SWITCHES = "/proc/driver/nvidia-nvswitch/devices"
+FIELDS = (*NAMES, "mig.mode.current", "count")
+WITH_FABRIC = ("hopper", "blackwell")  # these tell their place in the fabric; before them the switches' driver does
+# The version that a runtime prints of itself: "containerd github.com/containerd/containerd v1.7.27 0504...".
+VERSION = re.compile(r"(?<![\w./])v?(\d+\.\d+[\w.+~-]*)")
+TOOLKIT = "nvidia-ctk"
+UNTOLD = {"layout": None, "mig_devices": None, "atoms": None}
+
+
+Rows = tuple[tuple[Gpu, Row], ...]
+
+
+class Notes:
+    """The sentences on what could not be told."""
+
+    def __init__(self) -> None:
+        self.faults: list[str] = []
+
+    def told(self, where: str, ask: Callable[..., Any], *given: Any) -> Any:
+        """The answer; None, and a sentence, where there is none."""
+        try:
+            return ask(*given)
+        except Fault as fault:
+            self.faults.append(f"{where}: {fault.message}")
+            return None
+
+
+def has_driver(host: Host) -> bool:
+    """Whether NVIDIA's driver is loaded, or its nvidia-smi installed."""
+    return host.exists(DRIVER) or host.which("nvidia-smi") is not None
+
+
+def driver(host: Host) -> dict[str, str | None]:
+    """The versions of the loaded driver and of the library on disk, and the loaded one's flavour."""
+    running = loaded(host)
+    return {
+        "loaded": running.version if running else None,
+        "library": library(host),
+        "flavour": running.flavour if running else None,
+    }
+
+
+def rows(host: Host) -> Rows:
+    """Every GPU with its row; the row of one that does not answer raises why.
+
+    Raises NotReady where GPUs wait for a driver; those that a virtual machine has do not.
+    """
+    if has_driver(host):
+        return each_gpu(host, FIELDS)
+    waiting = sum(gpu.driver != "vfio-pci" for gpu in pci.gpus(host))
+    if waiting:
+        raise NotReady(
+            f"{waiting} NVIDIA GPUs are on the PCI bus, and no driver is installed yet (the unit nvidia-driver)"
+        )
+    return ()
+
+
+def gpus(host: Host, rows: Rows) -> tuple[list[dict[str, Any]], tuple[str, ...]]:
+    """Every GPU, and a sentence on each part that is null; one that does not answer has only what identifies it."""
+    if not rows:
+        return [], ()
+    notes = Notes()
+    everyone = tuple(gpu for gpu, _row in rows)
+    listed = (
+        notes.told("gpus[].mig_devices[].uuid", _listed, host) if any(_is_parted(row) for _gpu, row in rows) else {}
+    )
+    holders = notes.told("gpus[].holders", _holders, host, everyone)
+    computing = notes.told("gpus[].processes", apps_of, host, everyone) or {}
+    found = []
+    for gpu, row in rows:
+        here = f"gpus[{gpu.index}]"
+        facts: dict[str, Any] = {"index": gpu.index, "uuid": gpu.uuid, "pci": gpu.pci, "name": gpu.name}
+        mode = notes.told(f"{here}.mig_mode", _mode, row)
+        facts["mig_mode"] = mode or None
+        parts = None if mode is None else notes.told(f"{here}.layout", _parts, host, gpu, mode, listed)
+        facts.update(parts or UNTOLD)
+        facts["holders"] = None if holders is None else holders[gpu.uuid]
+        apps, fault = computing.get(gpu.uuid, ((), ""))
+        untold = gpu.uuid not in computing or fault
+        facts["processes"] = None if untold else [{"pid": app.pid, "name": app.name} for app in apps]
+        notes.faults += [f"{here}.processes: {fault}"] if fault else []
+        found.append(facts)
+    return found, tuple(notes.faults)
+
+
+def _is_parted(row: Row) -> bool:
+    try:
+        return _mode(row) == "enabled"
+    except Fault:  # told where the GPU itself is
+        return False
+
+
+def _mode(row: Row) -> str:
+    """The MIG mode, "enabled" or "disabled"; "" of a GPU without MIG. Raises StepFailed for a mode that it hides."""
+    shown = row["mig.mode.current"]
+    if shown in ("Enabled", "Disabled"):
+        return shown.lower()
+    if shown in ("[N/A]", "[Not Supported]"):
+        return ""
+    raise StepFailed(f"nvidia-smi shows {shown} for it: see the kernel's log")
+
+
+def _parts(host: Host, gpu: Gpu, mode: str, listed: dict[str, tuple[MigDevice, ...]] | None) -> dict[str, Any]:
+    """The layout, the MIG devices and the atoms of a GPU that answers."""
+    whole = [{"id": gpu.uuid, "device_class": "gpu"}]
+    if mode != "enabled":
+        return {"layout": "off" if mode else None, "mig_devices": [], "atoms": whole}
+    gis = gpu_instances(host, gpu.index)
+    cis = compute_instances(host, gpu.index) if gis else ()
+    order = sorted(cis, key=lambda ci: (ci.gi, ci.id))
+    named = [None] * len(order) if listed is None else _uuids(gpu, order, listed.get(gpu.uuid, ()))
+    return {
+        "layout": layout_of(True, gis, cis),
+        "mig_devices": [_device(gis, ci, uuid) for ci, uuid in zip(order, named)],
+        "atoms": [{"id": f"{gpu.uuid}/gi{ci.gi}/ci{ci.id}", "device_class": "gpu.mig"} for ci in order],
+    }
+
+
+def _device(gis: tuple[GpuInstance, ...], ci: ComputeInstance, uuid: str | None) -> dict[str, Any]:
+    place = next((gi for gi in gis if gi.id == ci.gi), None)
+    if place is None:
+        raise StepFailed(f"nvidia-smi lists a compute instance of the GPU instance {ci.gi}, which it does not list")
+    return {
+        "uuid": uuid,
+        "profile": ci.profile_name,
+        "gi": ci.gi,
+        "ci": ci.id,
+        "start": place.start,
+        "size": place.size,
+    }
+
+
+def _uuids(gpu: Gpu, order: list[ComputeInstance], devices: tuple[MigDevice, ...]) -> list[str | None]:
+    """The UUIDs of compute instances: nvidia-smi -L numbers MIG devices by GPU instance, then compute instance."""
+    shapes = [parse_profile(ci.profile_name) for ci in order], [parse_profile(one.profile) for one in devices]
+    plain, listed = ([one._replace(attribute="") for one in some if one] for some in shapes)
+    if len(order) != len(devices) or plain != listed:
+        raise StepFailed(
+            f"nvidia-smi -L lists {len(devices)} MIG devices on GPU {gpu.index}, and mig -lci {len(order)} others: "
+            "look again once nobody changes them"
+        )
+    return [device.uuid for device in devices]
+
+
+def _listed(host: Host) -> dict[str, tuple[MigDevice, ...]]:
+    return {gpu.uuid: gpu.devices for gpu in parse_list(listing(host))}
+
+
+def _holders(host: Host, everyone: tuple[Gpu, ...]) -> dict[str, list[dict[str, Any]]]:
+    """Programs with a GPU's nodes open, those that only watch it among them."""
+    nodes, holders = gpu_nodes(host, everyone), device_holders(host)
+    found = {}
+    for gpu in everyone:
+        mine: dict[Holder, None] = {holder: None for node in nodes[gpu.uuid] for holder in holders.get(node, ())}
+        found[gpu.uuid] = [{"pid": holder.pid, "program": holder.program} for holder in sorted(mine)]
+    return found
+
+
+def fabric(host: Host, rows: Rows) -> dict[str, Any]:
+    """The NVLink fabric: how many switches this host's driver has, and whether each GPU has joined; {} without one."""
+    switches = len(host.names(SWITCHES))
+    if not rows or not (switches or any(generation(gpu.name) in WITH_FABRIC for gpu, _row in rows)):
+        return {}
+    states = {
+        one.uuid: {"state": one.state, "status": one.status} for one in fabric_states(host) if one.state or one.status
+    }
+    return {"switches": switches, "gpus": states} if switches or states else {}
+
+
+def held(host: Host) -> list[dict[str, Any]]:
+    """Allocations that have devices of this host, and releases that still wait; `fault` of one that has every GPU."""
+    return [
+        {"allocation_id": hold.allocation, "devices": list(hold.devices), "fault": hold.fault or None}
+        for hold in claimed(host)
+    ]
+
+
+def runtimes(host: Host) -> dict[str, str | None]:
+    """The container runtimes that are installed, and NVIDIA's toolkit, with their versions.
+
+    Where there is no driver nobody is asked for a version, and it is null.
+    """
+    programs = {**PROGRAMS, TOOLKIT: TOOLKIT}
+    asked = has_driver(host)
+    return {
+        name: _version(host, program) if asked else None
+        for name, program in programs.items()
+        if host.which(program) is not None
+    }
+
+
+def _version(host: Host, program: str) -> str | None:
+    answer = host.ask((program, "--version"))
+    found = VERSION.search(answer.out) if answer.rc == 0 else None
+    return found.group(1) if found else None
+
+
+def capabilities(host: Host, rows: Rows) -> list[str]:
+    """What the host can do for reservations: nothing without an answer of nvidia-smi, no hold without GPU and root."""
+    holding = ["binding.kubernetes", "cdi", "devices.limits"] if rows and host.uid() == 0 else []
+    return [*holding, "nvml"] if has_driver(host) else []

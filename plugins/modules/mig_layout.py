@@ -38,8 +38,8 @@ options:
   layout:
     description:
       - The layout of every GPU with MIG that no entry of O(gpus) takes. Without it these are not managed.
-      - V(off) is MIG mode off; V(empty) is MIG mode on, without instances; V(all-1g.10gb) is as many of a profile as the
-        GPU takes.
+      - V(off) is MIG mode off; V(empty) is MIG mode on, without instances; V(all-1g.10gb) is as many of a profile as
+        the GPU takes.
       - Else a list of MIG devices, V(3g.40gb,2g.20gb,1g.10gb:2), each with how many there are of it. C(+) joins them as
         well, where no profile has an attribute.
       - A profile may have an attribute, V(1g.10gb+me), V(1g.24gb+gfx), V(1g.24gb+me.all), V(1g.24gb-me), and fewer

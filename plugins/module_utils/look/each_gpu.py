@@ -16,6 +16,7 @@ from . import smi
 
 PROC = "/proc/driver/nvidia/gpus"  # a directory a GPU, named by its PCI address
 LINE = re.compile(r"^(Model|GPU UUID):\s+(.+?)\s*$", re.MULTILINE)
+ADDRESS = re.compile(r"\b[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7]\b")
 NAMES = ("index", "uuid", "pci.bus_id", "name")  # the first fields of every query here
 
 Row = dict[str, str]
@@ -25,7 +26,8 @@ def each_gpu(host: Host, fields: tuple[str, ...]) -> tuple[tuple[Gpu, Row], ...]
     """A GPU and its row, texts by field, for each GPU of the host; `fields` begin with NAMES.
 
     One question for all of them; where that fails, one for each, and the row of a GPU that fails by itself is a value
-    that raises why (see core.unknown). Raises what `smi.query` does where no GPU answers.
+    that raises why (see core.unknown), as is that of one which only nvidia-smi's fault names: its UUID here is its PCI
+    address. Raises what `smi.query` does where no GPU answers.
     """
     try:
         return tuple((_gpu(row), row) for row in smi.query(host, fields))
@@ -34,7 +36,14 @@ def each_gpu(host: Host, fields: tuple[str, ...]) -> tuple[tuple[Gpu, Row], ...]
         rows: list[tuple[Gpu, Any]] = [(gpu, later(_row, host, fields, gpu)) for gpu in known]
         if all(isinstance(row, Unknown) for _named, row in rows):
             raise fault
+        rows += [(gpu, Unknown(fault)) for gpu in _named(fault.message, known)]
     return tuple((gpu if isinstance(row, Unknown) else _gpu(row), row) for gpu, row in rows)
+
+
+def _named(message: str, known: tuple[Gpu, ...]) -> list[Gpu]:
+    """The GPUs that a message of nvidia-smi names and the driver does not show: those that fell off the bus."""
+    named = {normal_pci(address) or address for address in ADDRESS.findall(message)}
+    return [Gpu(-1, pci, pci, "") for pci in sorted(named - {gpu.pci for gpu in known})]
 
 
 def _gpu(row: Row) -> Gpu:

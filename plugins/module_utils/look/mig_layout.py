@@ -14,7 +14,7 @@ from ..plan.gpu import Gpu
 from ..plan.mig import OFF, Layout, layout_of
 from ..plan.mig_boot import SERVICE, WANTED_BY
 from ..plan.mig_layout import Settings, needs_change
-from ..plan.mig_mode import DRM, SERVICES, needs_reset
+from ..plan.mig_mode import DRM, SERVICES, may_wait
 from ..plan.mig_state import LACKING, MODES, QUERIED, SMI, InTheWay, Now, Seen, Shown, answers, label
 from . import mig
 from .each_gpu import Row, each_gpu
@@ -26,7 +26,7 @@ def now(host: Host, settings: Settings) -> Now:
     rows = each_gpu(host, QUERIED)
     gpus = tuple(Seen(gpu, later(_shown, host, gpu, row, settings.of(gpu))) for gpu, row in rows)
     changing = [seen for seen in gpus if later(_needs_change, seen, settings) is not False]
-    resetting = [seen for seen in changing if later(_needs_reset, seen, settings) is True]
+    waiting = [seen for seen in changing if later(_may_wait, seen, settings) is True]
     busy: Any = {}
     if changing:
         from .clients import busy as look  # a host whose GPUs are as they should be asks nobody who uses them
@@ -37,7 +37,7 @@ def now(host: Host, settings: Settings) -> Now:
     return Now(
         gpus=gpus,
         busy=busy,
-        in_the_way=_in_the_way(host) if resetting else InTheWay(),
+        in_the_way=_in_the_way(host) if waiting else InTheWay(),
         service=unit_file(host, SERVICE, WANTED_BY, ask=behind),
         systemd=system,
         program=host.which(SMI) or f"/usr/bin/{SMI}",
@@ -107,9 +107,9 @@ def _needs_change(seen: Seen, settings: Settings) -> bool:
     return needs_change(settings.of(seen.gpu), seen.shown)
 
 
-def _needs_reset(seen: Seen, settings: Settings) -> bool:
+def _may_wait(seen: Seen, settings: Settings) -> bool:
     layout = settings.of(seen.gpu)
-    return layout is not None and answers(seen.shown) and needs_reset(seen.gpu, seen.shown, layout.kind != OFF)
+    return layout is not None and answers(seen.shown) and may_wait(seen.gpu, seen.shown, layout.kind != OFF)
 
 
 def _in_the_way(host: Host) -> InTheWay:

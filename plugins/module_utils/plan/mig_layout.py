@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from ..core.errors import NotReady, Refused, StepFailed
 from ..core.plan import Field, Past, Plan, Todo
+from ..core.step import Step
 from .gpu import SELECT, Gpu, Select, check_select, first_match, matches
 from .mig import EMPTY, OFF, Layout, parse_layout, shows, text_of
 from .mig_boot import Target, keep_service
@@ -47,6 +48,13 @@ class Settings(NamedTuple):
         """The layout of a GPU: of the first selector that takes it, else the host's."""
         at = first_match(tuple(entry.select for entry in self.gpus), gpu)
         return self.layout if at is None else self.gpus[at].layout
+
+
+class Found(NamedTuple):
+    """What the planning of the GPUs collects by UUID: what each is to be after a boot, and why busy ones wait."""
+
+    targets: dict[str, Target]
+    busy: dict[str, str]
 
 
 def check(given: dict[str, Any]) -> Settings:
@@ -90,8 +98,7 @@ def plan(settings: Settings, now: Now, past: Past) -> Plan:
         )
     _refuse(settings, now)
     debts = make_way(todo, now.in_the_way) if _resets(settings, now, past) else ()
-    targets: list[Target] = []
-    waiting: dict[str, str] = {}
+    found = Found({}, {})
     for seen in now.gpus:
         layout = settings.of(seen.gpu)
         if layout is None:
@@ -100,18 +107,30 @@ def plan(settings: Settings, now: Now, past: Past) -> Plan:
             if seen.shown.current in LACKING:
                 todo.note(f"{label(seen.gpu)} has no MIG, and stays as it is")
                 continue
-            targets += _plan_gpu(todo, seen, layout, now, past, waiting)
+            _plan_gpu(todo, seen, layout, now, past, found)
     bring_back(todo, debts, past)
-    keep_service(todo, now, tuple(targets), past)
-    if waiting:
+    keep_service(todo, now, tuple(found.targets.values()), past)
+    if found.busy:
         todo.wait(
             "Busy",
-            f"{UNIT}: {', '.join(waiting)} hold allocations; they are repartitioned once those end: "
-            + "; ".join(waiting.values()),
+            f"{UNIT}: {', '.join(found.busy)} hold allocations; they are repartitioned once those end: "
+            + "; ".join(found.busy.values()),
         )
-    if past.applied.get("gpu-sharing", {}).get("mode") == "mps" and any(target.on for target in targets):
+    if past.applied.get("gpu-sharing", {}).get("mode") == "mps" and any(target.on for target in found.targets.values()):
         todo.note("the unit gpu-sharing leaves out the GPUs that have MIG: MPS does not serve them")
-    return todo.plan()
+    made = todo.plan()
+    return made._replace(steps=_in_turns(made.steps))
+
+
+def _in_turns(steps: tuple[Step, ...]) -> tuple[Step, ...]:
+    """The steps as the lanes take them beside each other: at each barrier of one, the others have their turn first."""
+    turn: dict[str, int] = {}
+    turns = []
+    for step in steps:
+        turns.append(turn.get(step.lane, 0) if step.lane else len(steps))  # the trunk waits for all lanes
+        turn[step.lane] = turn.get(step.lane, 0) + step.barrier
+    order = sorted(range(len(steps)), key=lambda at: turns[at])
+    return tuple(steps[at] for at in order)
 
 
 def absent(_now: Now, _past: Past) -> Plan:
@@ -152,30 +171,33 @@ def _busy(now: Now, gpu: Gpu) -> bool:
     return not isinstance(now.busy, dict) or bool(now.busy.get(gpu.uuid))
 
 
-def _plan_gpu(
-    todo: Todo, seen: Seen, layout: Layout, now: Now, past: Past, waiting: dict[str, str]
-) -> tuple[Target, ...]:
-    """One GPU's steps in its lane, and what it is to be after a boot; `waiting` gets why one that is busy waits."""
+def _plan_gpu(todo: Todo, seen: Seen, layout: Layout, now: Now, past: Past, found: Found) -> None:
+    """One GPU's steps in its lane; what it is to be after a boot is found before what is not known yet ends the lane."""
     gpu, shown = seen
     if shown.current not in MODES:
-        return _without_mode(todo, gpu, shown)
+        _without_mode(todo, gpu, shown)
+        return
     on = layout.kind != OFF
     if not needs_change(layout, shown):
-        return (Target(gpu, on, as_they_are(shown)),)
+        found.targets[gpu.uuid] = Target(gpu, on, as_they_are(shown))
+        return
     told = shown.branch >= TOLD_FROM
     way = _way(gpu, shown, layout, told)
     if way.reached and shown.on is on and MODES.get(shown.pending, on) is on:
-        return (Target(gpu, on, as_they_are(shown)),)
+        found.targets[gpu.uuid] = Target(gpu, on, as_they_are(shown))
+        return
     if now.busy[gpu.uuid]:
-        waiting[gpu.uuid] = "; ".join((f"{label(gpu)}: {', '.join(now.busy[gpu.uuid])}", *_forced(way, layout)))
-        return (Target(gpu, shown.on, as_they_are(shown)),)
+        found.targets[gpu.uuid] = Target(gpu, shown.on, as_they_are(shown))
+        found.busy[gpu.uuid] = "; ".join((f"{label(gpu)}: {', '.join(now.busy[gpu.uuid])}", *_forced(way, layout)))
+        return
+    target = Target(gpu, on, as_they_will_be(way, told) if on else ())
+    found.targets[gpu.uuid] = target._replace(pending=gpu.uuid not in past.failed)
     if shown.on and not on:
         plan_instances(todo, gpu, way, layout, told)
-    goes_on = plan_mode(todo, gpu, shown, on, now.in_the_way, past)
-    if on and goes_on:
+    if not plan_mode(todo, gpu, shown, on, now.in_the_way, past):
+        found.targets[gpu.uuid] = target
+    elif on:
         plan_instances(todo, gpu, way, layout, told)
-    pending = goes_on and gpu.uuid not in past.failed
-    return (Target(gpu, on, as_they_will_be(way, told) if on else (), pending),)
 
 
 def _forced(way: Goal, layout: Layout) -> tuple[str, ...]:
@@ -183,13 +205,12 @@ def _forced(way: Goal, layout: Layout) -> tuple[str, ...]:
     return (f"{text_of(layout)} fits only after clearing gi {ids}",) if way.forced else ()
 
 
-def _without_mode(todo: Todo, gpu: Gpu, shown: Shown) -> tuple[Target, ...]:
+def _without_mode(todo: Todo, gpu: Gpu, shown: Shown) -> None:
     """A GPU that has MIG and shows no mode: it is dead, or waits for a reset that it did not get."""
     said = f"{UNIT}: {label(gpu)} shows {shown.current} for its MIG mode"
     if "requires reset" not in shown.current:
         raise StepFailed(f"{said}: see the kernel's log for it")
     todo.wait("RebootRequired", f"{said}: reboot the node")
-    return ()
 
 
 def _way(gpu: Gpu, shown: Shown, layout: Layout, told: bool) -> Goal:

@@ -9,6 +9,7 @@ the GPU; else the mode stays pending, nvidia-smi exits 0, and the GPU is reset h
 
 from __future__ import annotations
 
+from ..core.errors import NotKnownYet
 from ..core.plan import Past, Todo
 from ..core.step import Effect, Step, run
 from . import systemd
@@ -34,9 +35,14 @@ def is_waiting(shown: Shown, on: bool) -> bool:
     return MODES.get(shown.current) is not on and MODES.get(shown.pending) is on
 
 
+def may_wait(gpu: Gpu, shown: Shown, on: bool) -> bool:
+    """Whether the mode is to change, and may wait for a reset once it is set."""
+    return MODES.get(shown.current) is not on and generation(gpu.name) not in NEVER_RESET
+
+
 def needs_reset(gpu: Gpu, shown: Shown, on: bool) -> bool:
     """Whether only a reset of the GPU brings the mode that is set."""
-    return is_waiting(shown, on) and generation(gpu.name) not in NEVER_RESET
+    return is_waiting(shown, on) and may_wait(gpu, shown, on)
 
 
 def effort(gpu: Gpu, shown: Shown, on: bool, way: InTheWay) -> Step:
@@ -57,6 +63,8 @@ def plan_mode(todo: Todo, gpu: Gpu, shown: Shown, on: bool, way: InTheWay, past:
         return True
     if not is_waiting(shown, on):
         todo.add(mode(gpu, on))
+        if may_wait(gpu, shown, on) and _holders(way):  # then only nvidia-smi tells whether it has to be reset
+            raise NotKnownYet(f"MIG mode is turned {'on' if on else 'off'} on GPU {gpu.index}")
         return True
     if needs_reset(gpu, shown, on) and way.drm:
         todo.wait(

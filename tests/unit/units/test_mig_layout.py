@@ -1,0 +1,441 @@
+# Copyright (c) 2026 bettercompute
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""mig-layout over simulated machines: what a pass changes, what it keeps, and what it says."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from ansible_collections.bettercompute.bcd.plugins.module_utils.core.outcome import Outcome
+from ansible_collections.bettercompute.bcd.plugins.module_utils.units.mig_layout import UNIT
+from tests.gpu.fake import GpuHost, gpu_host
+from tests.gpu.model import Machine
+from tests.unit import promises
+
+SERVICE = "/etc/systemd/system/bcd-mig.service"
+H100, A100, A30, RTX, L40S = "H100-80GB", "A100-40GB", "A30-24GB", "RTX-PRO-6000-Blackwell", "L40S"
+ALL = {"layout": "all-1g.10gb"}
+
+
+def host_of(*products: str, **more: Any) -> GpuHost:
+    return gpu_host(Machine.from_products(products, **more))
+
+
+def go(host: GpuHost, settings: dict[str, Any] | None, **more: Any) -> Outcome:
+    return promises.go(UNIT, host, settings, **more)
+
+
+def made(host: GpuHost, gpu: int, *profiles: str) -> None:
+    """Instances that are there before, in this order, where the driver puts them."""
+    machine = host.machine
+    machine.cards[gpu].mig = machine.cards[gpu].mig_pending = True
+    rc, said = machine.smi(("nvidia-smi", "mig", "-i", str(gpu), "-cgi", ",".join(profiles), "-C"))
+    assert rc == 0, said
+    host.sync()
+
+
+def commands(host: GpuHost) -> list[str]:
+    """What nvidia-smi was told to change."""
+    return [call for call in host.calls if call.startswith("nvidia-smi")]
+
+
+def test_two_gpus_get_seven_instances_each() -> None:
+    host = host_of(H100, H100)
+    done = promises.check_is_truthful(UNIT, lambda: host, ALL)
+    assert (done.state, done.changed, done.failure, done.pending) == ("converged", True, None, ())
+    assert [host.machine.instances(gpu) for gpu in (0, 1)] == [["1g.10gb"] * 7] * 2
+    assert {step.disruption for step in done.steps if "GPU " in step.action} == {"gpu"}
+    promises.second_pass_is_quiet(UNIT, host, ALL)
+
+
+def test_a_gpu_that_shows_its_layout_is_untouched() -> None:
+    host = host_of(H100, H100)
+    made(host, 0, "3g.40gb", "2g.20gb", "1g.10gb", "1g.10gb")
+    before = host.machine.cards[0].instances
+    done = go(host, {"layout": "2g.20gb,1g.10gb:2,3g.40gb"})
+    assert done.state == "converged"
+    assert host.machine.cards[0].instances == before
+    assert host.machine.instances(1) == ["1g.10gb", "1g.10gb", "2g.20gb", "3g.40gb"]
+    uuid = host.machine.cards[0].uuid
+    assert [call for call in commands(host) if uuid in call] == []
+
+
+def test_what_the_new_layout_has_too_is_kept() -> None:
+    host = host_of(H100)
+    made(host, 0, "3g.40gb", "2g.20gb", "1g.10gb", "1g.10gb")
+    kept = {gi.id: gi.profile for gi in host.machine.cards[0].instances if gi.profile == 9}
+    done = go(host, {"layout": "3g.40gb,1g.10gb:4"})
+    assert done.state == "converged"
+    assert host.machine.instances(0) == ["1g.10gb"] * 4 + ["3g.40gb"]
+    assert {gi.id: gi.profile for gi in host.machine.cards[0].instances if gi.profile == 9} == kept
+    destroyed = [call for call in commands(host) if "-dgi" in call]
+    assert len(destroyed) == 1
+    assert destroyed[0].endswith("-dgi -gi 3")
+
+
+def test_leftovers_in_the_way_are_cleared_and_named() -> None:
+    """Three 1g.10gb at 0, 1 and 5: a 3g.40gb needs 4 to 7 (or 0 to 3)."""
+    host = host_of(H100)
+    card = host.machine.cards[0]
+    card.mig = card.mig_pending = True
+    for start in (0, 1, 5):
+        assert host.machine.smi(("nvidia-smi", "mig", "-i", "0", "-cgi", f"1g.10gb:{start}", "-C"))[0] == 0
+    done = go(host, {"layout": "3g.40gb,1g.10gb:3"})
+    assert done.state == "converged"
+    assert any("fits only after clearing gi 12" in step.action for step in done.steps)
+    assert {gi.start for gi in card.instances} >= {0, 1, 4}
+    assert [call.split("-dgi ")[1] for call in commands(host) if "-dgi" in call] == ["-gi 12"]
+
+
+@pytest.mark.parametrize(
+    ("layout", "why"),
+    [
+        ("3g.40gb:2,1g.10gb", "has no room for 3g.40gb:2,1g.10gb"),  # 7 slices, and 3g takes half of the memory
+        ("4g.40gb:2", "has no room for 4g.40gb:2"),
+        ("1g.10gb+me:2", "has no room"),
+        ("1g.5gb:7", "has no profile 1g.5gb"),  # of another product
+        ("all-1g.5gb", "has no profile 1g.5gb"),
+        ("1g.24gb+gfx", "has no profile 1g.24gb+gfx"),
+    ],
+)
+def test_what_one_gpu_cannot_have_is_refused_before_anything_is_touched(layout: str, why: str) -> None:
+    host = host_of(A30, H100)
+    made(host, 1, "7g.80gb")
+    done = go(host, {"gpus": [{"select": {"index": 0}, "layout": "all-1g.6gb"}], "layout": layout})
+    assert (done.state, host.calls) == ("failed", [])
+    assert done.failure is not None
+    assert done.failure.reason == "Refused"
+    assert why in done.failure.message
+    assert host.machine.instances(1) == ["7g.80gb"]
+
+
+def test_each_gpu_has_the_layout_of_the_first_selector_that_takes_it() -> None:
+    host = host_of(H100, A30, H100, H100)
+    last = host.machine.cards[3].uuid
+    settings = {
+        "layout": {"1g.10gb": 2},
+        "gpus": [
+            {"select": {"uuid": last}, "layout": "empty"},
+            {"select": {"model": "*A30"}, "layout": "2g.12gb+1g.6gb:2"},
+            {"select": {"pci": "0000:17:00.0"}, "layout": False},
+        ],
+    }
+    done = promises.check_is_truthful(UNIT, lambda: host, settings)
+    assert done.state == "converged"
+    assert [host.machine.instances(gpu) for gpu in range(4)] == [
+        [], ["1g.6gb", "1g.6gb", "2g.12gb"], ["1g.10gb", "1g.10gb"], [],
+    ]  # fmt: skip
+    assert [card.mig for card in host.machine.cards] == [False, True, True, True]
+
+
+def test_a_selector_without_a_gpu_is_refused_once_nvidia_smi_answers() -> None:
+    host = host_of(H100, L40S)
+    for select, why in (
+        ({"index": 7}, "takes none of this host's GPUs"),
+        ({"model": "*L40S*"}, "takes only GPUs without MIG, GPU 1 (NVIDIA L40S"),
+    ):
+        done = go(host, {"gpus": [{"select": select, "layout": "all-1g.10gb"}]})
+        assert done.failure is not None
+        assert (done.failure.reason, done.failure.retryable) == ("Refused", False)
+        assert why in done.failure.message
+    assert host.calls == []
+    host.machine.unload()
+    waits = go(host, {"gpus": [{"select": {"index": 7}, "layout": "all-1g.10gb"}]})
+    assert (waits.state, [wait.reason for wait in waits.pending]) == ("progressing", ["NotReady"])
+
+
+def test_gpus_without_mig_are_passed_over_with_a_note() -> None:
+    host = host_of(L40S, H100)
+    done = go(host, ALL)
+    assert done.state == "converged"
+    assert any("NVIDIA L40S" in note and "has no MIG" in note for note in done.notes)
+    assert host.machine.instances(1) == ["1g.10gb"] * 7
+
+
+def test_attributes_and_a_grid_of_twelve_units() -> None:
+    host = host_of(RTX)
+    settings = {"layout": "2g.48gb,1g.24gb+me,1g.24gb-me"}
+    assert go(host, settings).state == "converged"
+    assert sorted(host.machine.instances(0)) == ["1g.24gb+me", "1g.24gb-me", "2g.48gb"]
+    assert go(host, {"layout": {"1g.24gb+gfx": 4}}).state == "converged"
+    assert host.machine.instances(0) == ["1g.24gb+gfx"] * 4
+
+
+def test_compute_slices_share_an_instance() -> None:
+    host = host_of(H100)
+    settings = {"layout": "2c.3g.40gb,1c.3g.40gb,1g.10gb:2"}
+    done = promises.check_is_truthful(UNIT, lambda: host, settings)
+    assert done.state == "converged"
+    assert host.machine.instances(0) == ["1g.10gb", "1g.10gb", "3g.40gb: 2c 1c"]
+    promises.second_pass_is_quiet(UNIT, host, settings)
+    fewer = go(host, {"layout": "1c.3g.40gb,1g.10gb:2"})
+    assert fewer.state == "converged"
+    assert host.machine.instances(0) == ["1g.10gb", "1g.10gb", "3g.40gb: 1c"]
+    assert not [call for call in commands(host)[-1:] if "-dgi" in call]
+    whole = go(host, {"layout": "3g.40gb,1g.10gb:2"})
+    assert (whole.state, host.machine.instances(0)) == ("converged", ["1g.10gb", "1g.10gb", "3g.40gb"])
+
+
+def test_off_clears_the_gpu_and_turns_the_mode_off() -> None:
+    host = host_of(H100)
+    made(host, 0, "4g.40gb", "3g.40gb")
+    done = promises.check_is_truthful(UNIT, lambda: host, {"layout": "off"})
+    assert (done.state, host.machine.instances(0), host.machine.cards[0].mig) == ("converged", [], False)
+    assert host.text(SERVICE) is None
+    promises.second_pass_is_quiet(UNIT, host, {"layout": "off"})
+
+
+def test_steps_on_gpus_are_held_back_by_max_disruption() -> None:
+    host = host_of(H100)
+    held = go(host, ALL, max_disruption="service")
+    assert (held.state, [wait.reason for wait in held.pending]) == ("progressing", ["HeldBack"])
+    assert commands(host) == []
+
+
+# -- busy
+
+
+def test_a_busy_gpu_is_left_alone_and_the_others_are_divided() -> None:
+    host = host_of(H100, H100, H100)
+    made(host, 1, "1g.10gb")
+    host.machine.occupy(1, pid=4242, name="python3", gi=host.machine.cards[1].instances[0].id)
+    hold = {"kind": "bcd.dev/gpu", "devices": [{"name": host.machine.cards[2].uuid}]}
+    host.put("/etc/cdi/bcd-alloc7.json", json.dumps(hold))
+    planned = go(host, {"layout": "7g.80gb"}, check=True)
+    done = go(host, {"layout": "7g.80gb"})
+    assert [wait.message for wait in planned.pending] == [wait.message for wait in done.pending]
+    assert [host.machine.instances(gpu) for gpu in range(3)] == [["7g.80gb"], ["1g.10gb"], []]
+    (wait,) = done.pending
+    busy = ", ".join(host.machine.cards[gpu].uuid for gpu in (1, 2))
+    assert (done.state, wait.reason) == ("progressing", "Busy")
+    assert wait.message.startswith(f"mig-layout: {busy} hold allocations; they are repartitioned once those end")
+    assert "process 4242 (python3)" in wait.message
+    assert "alloc7" in wait.message
+    assert go(host, {"layout": "7g.80gb"}).changed is False
+    host.machine.free(1)
+    host.files.pop("/etc/cdi/bcd-alloc7.json")
+    after = go(host, {"layout": "7g.80gb"})
+    assert (after.state, [host.machine.instances(gpu) for gpu in range(3)]) == ("converged", [["7g.80gb"]] * 3)
+
+
+def test_a_busy_gpu_that_shows_its_layout_waits_for_nothing() -> None:
+    host = host_of(H100)
+    made(host, 0, "7g.80gb")
+    host.machine.occupy(0, gi=0)
+    assert go(host, {"layout": "7g.80gb"}).pending == ()
+
+
+def test_the_layout_of_a_busy_gpu_is_refused_all_the_same() -> None:
+    host = host_of(H100)
+    host.machine.occupy(0)
+    done = go(host, {"layout": "3g.40gb:3"})
+    assert done.failure is not None
+    assert done.failure.reason == "Refused"
+
+
+# -- modes
+
+
+def test_an_ampere_gpu_that_nothing_holds_is_reset_by_the_driver() -> None:
+    host = host_of(A100, A100)
+    done = promises.check_is_truthful(UNIT, lambda: host, {"layout": "3g.20gb:2"})
+    assert (done.state, [host.machine.instances(gpu) for gpu in (0, 1)]) == ("converged", [["3g.20gb"] * 2] * 2)
+    assert not [call for call in host.calls if "reset" in call]
+
+
+def test_what_holds_an_ampere_gpu_is_stopped_for_its_reset_and_started_again() -> None:
+    host = host_of(A100, A100, clients=["nvidia-persistenced", "nv-hostengine"])
+    done = go(host, {"gpus": [{"select": {"index": 1}, "layout": "7g.40gb"}]})
+    assert (done.state, done.pending, host.machine.instances(1)) == ("converged", (), ["7g.40gb"])
+    assert host.machine.cards[0].mig is False
+    resets = [call for call in host.calls if "reset" in call]
+    assert resets == [f"nvidia-smi --gpu-reset -i {host.machine.cards[1].uuid}"]
+    assert sorted(host.machine.clients) == ["nv-hostengine", "nvidia-persistenced"]
+
+
+def test_an_unused_nvidia_drm_is_taken_out_of_the_way() -> None:
+    host = host_of(A100, drm=True)
+    done = go(host, {"layout": "7g.40gb"})
+    assert (done.state, host.machine.instances(0), host.machine.drm) == ("converged", ["7g.40gb"], True)
+
+
+def test_a_used_nvidia_drm_waits_for_a_reboot_and_stops_nothing() -> None:
+    host = host_of(A100, drm=True, clients=["nvidia-persistenced"])
+    read = host.read
+    host.read = lambda path: "2\n" if path == "/sys/module/nvidia_drm/refcnt" else read(path)  # type: ignore[method-assign]
+    done = go(host, {"layout": "7g.40gb"})
+    (wait,) = done.pending
+    assert (done.state, wait.reason) == ("progressing", "RebootRequired")
+    assert "nvidia_drm is in use (refcnt 2)" in wait.message
+    assert "reboot the node" in wait.message
+    assert not [call for call in host.calls if "stop" in call or "rmmod" in call or "reset" in call]
+
+
+@pytest.mark.parametrize(
+    ("passthrough", "code", "why"),
+    [(True, 0, "which changed nothing"), (False, 19, "In use by another client"), (False, 3, "Not Supported")],
+)
+def test_a_reset_that_cannot_be_made_waits_for_a_reboot_and_is_not_repeated(
+    passthrough: bool, code: int, why: str
+) -> None:
+    """In a virtual machine nvidia-smi may exit 0 having reset nothing; elsewhere it says what it could not do."""
+    host = host_of(A100, passthrough=passthrough)
+    settings = {"layout": "7g.40gb"}
+    host.machine.nvml.update({} if passthrough else {"migact": code, "reset": code})
+    done = go(host, settings)
+    (wait,) = done.pending
+    assert (done.state, wait.reason) == ("progressing", "RebootRequired")
+    assert "waits for a GPU reset, which" in wait.message
+    assert why in wait.message
+    assert "reboot the node" in wait.message
+    calls = len(host.calls)
+    again = go(host, settings)
+    assert (again.changed, again.pending, host.calls[calls:]) == (False, done.pending, [])
+
+
+def test_after_the_reboot_the_boot_service_has_made_the_layout() -> None:
+    host = host_of(A100, passthrough=True)
+    host.machine.nvml["reset"] = 3
+    go(host, {"layout": "4g.20gb,3g.20gb"})
+    host.boot()
+    assert host.machine.instances(0) == ["3g.20gb", "4g.20gb"]
+    done = go(host, {"layout": "4g.20gb,3g.20gb"})
+    assert (done.state, done.pending) == ("converged", ())
+
+
+def test_fabric_manager_is_named_and_not_stopped() -> None:
+    host = host_of(A100, clients=["nv-fabricmanager"])
+    done = go(host, {"layout": "7g.40gb"})
+    (wait,) = done.pending
+    assert wait.reason == "RebootRequired"
+    assert "nv-fabricmanager" in wait.message
+    assert host.machine.clients == ["nv-fabricmanager"]
+
+
+def test_a_reset_is_tried_again_when_something_else_holds_the_gpu() -> None:
+    host = host_of(A100, clients=["nv-fabricmanager"])
+    go(host, {"layout": "7g.40gb"})
+    host.machine.clients.clear()
+    assert go(host, {"layout": "7g.40gb"}).state == "converged"
+
+
+def test_a_mode_that_stays_pending_on_hopper_waits() -> None:
+    host = host_of(H100)
+    host.machine.nvml["migact"] = 19
+    done = go(host, ALL)
+    assert [wait.reason for wait in done.pending] == ["RebootRequired"]
+    assert "stays pending" in done.pending[0].message
+    assert not [call for call in host.calls if "reset" in call]
+
+
+# -- after a boot
+
+
+def test_a_hopper_host_has_its_layout_again_after_a_reboot() -> None:
+    host = host_of(H100, A100)
+    settings = {
+        "gpus": [
+            {"select": {"index": 0}, "layout": "3g.40gb,1c.2g.20gb:2,1g.10gb"},
+            {"select": {"index": 1}, "layout": "all-1g.5gb"},
+        ]
+    }
+    assert go(host, settings).state == "converged"
+    shown = [host.machine.instances(gpu) for gpu in (0, 1)]
+    host.boot()
+    assert [host.machine.instances(gpu) for gpu in (0, 1)] == shown
+    promises.second_pass_is_quiet(UNIT, host, settings)
+
+
+def test_the_boot_service_makes_nothing_twice() -> None:
+    host = host_of(H100)
+    go(host, {"layout": "1g.10gb:2"})
+    assert host.services.start("bcd-mig.service").rc == 0
+    assert host.machine.instances(0) == ["1g.10gb", "1g.10gb"]
+    card = host.machine.cards[0]
+    card.instances = card.instances[:1]
+    host.services.stop("bcd-mig.service")
+    host.services.start("bcd-mig.service")
+    assert host.machine.instances(0) == ["1g.10gb", "1g.10gb"]
+
+
+def test_the_boot_service_comes_before_what_opens_gpus_and_runs_nvidia_smi_alone() -> None:
+    host = host_of(H100)
+    go(host, ALL)
+    text = host.text(SERVICE) or ""
+    lines = text.splitlines()
+    assert lines[0].startswith("# Managed by bettercompute.bcd")
+    before = next(line for line in lines if line.startswith("Before="))
+    for name in ("containerd", "docker", "crio", "podman", "kubelet", "nvidia-cdi-refresh", "bcd-mps", "slurmd"):
+        assert f"{name}.service" in before
+    assert "nvidia-persistenced.service" in next(line for line in lines if line.startswith("After="))
+    starts = [line for line in lines if line.startswith("ExecStart")]
+    assert len(starts) == 8
+    assert all(line.startswith("ExecStart=-/usr/") and f"-i {host.machine.cards[0].uuid} " in line for line in starts)
+
+
+def test_the_service_keeps_the_commands_of_gpus_that_are_not_seen() -> None:
+    host = host_of(H100, H100)
+    go(host, ALL)
+    gone = host.machine.cards[1].uuid
+    had = [line for line in (host.text(SERVICE) or "").splitlines() if gone in line]
+    host.machine.cards.pop()
+    go(host, {"layout": "7g.80gb"})
+    text = (host.text(SERVICE) or "").splitlines()
+    assert [line for line in text if gone in line] == had != []
+
+
+def test_the_layout_stays_when_the_unit_leaves() -> None:
+    host = host_of(H100)
+    go(host, ALL)
+    text = host.text(SERVICE)
+    done = go(host, None)
+    assert (done.state, done.changed, host.text(SERVICE)) == ("converged", False, text)
+    assert host.machine.instances(0) == ["1g.10gb"] * 7
+    assert any("bcd-mig.service" in note for note in done.notes)
+
+
+# -- reading
+
+
+@pytest.mark.parametrize(
+    ("product", "layout"),
+    [
+        (H100, "3g.40gb,2g.20gb,1g.10gb:2"),
+        (H100, "all-1g.20gb"),
+        (H100, "4g.40gb,2c.3g.40gb,1c.3g.40gb"),
+        (H100, "1c.7g.80gb:3,4c.7g.80gb"),
+        (RTX, "1g.24gb+me,1g.24gb-me:3"),
+        (A30, "off"),
+        (A30, "empty"),
+    ],
+)
+def test_what_is_gathered_can_be_given_back(product: str, layout: str) -> None:
+    host = host_of(product)
+    assert go(host, {"layout": layout}).state == "converged"
+    assert UNIT.gather is not None
+    found = UNIT.gather(host)["gpus"]
+    card = host.machine.cards[0]
+    assert [(gpu["uuid"], gpu["index"], gpu["name"]) for gpu in found] == [(card.uuid, 0, card.kind.name)]
+    given = {"gpus": [{"select": {"uuid": gpu["uuid"]}, "layout": gpu["layout"]} for gpu in found]}
+    assert go(host, given).steps == ()
+
+
+def test_two_instances_of_one_slice_each_are_given_back_as_they_are() -> None:
+    """By their names they could share one instance; they do not, and that is no difference."""
+    host = host_of(H100)
+    card = host.machine.cards[0]
+    card.mig = card.mig_pending = True
+    for _each in range(2):
+        host.machine.smi(("nvidia-smi", "mig", "-i", "0", "-cgi", "3g.40gb"))
+    for gi in card.instances:
+        host.machine.smi(("nvidia-smi", "mig", "-i", "0", "-cci", "1c.3g.40gb", "-gi", str(gi.id)))
+    assert UNIT.gather is not None
+    (found,) = UNIT.gather(host)["gpus"]
+    assert found["layout"] == "1c.3g.40gb:2"
+    calls = len(commands(host))
+    assert go(host, {"layout": found["layout"]}).state == "converged"
+    assert len(commands(host)) == calls

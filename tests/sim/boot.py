@@ -12,7 +12,7 @@ import shutil
 import time
 import uuid
 
-from . import initramfs, kernel, loaders, modules, pages, sdboot, systemd
+from . import gpu, initramfs, kernel, loaders, modules, pages, sdboot, systemd
 from .machine import Machine, as_cpulist, at, cpulist, drop, initrd_name, load, names, need, put, read, there
 
 DOWN = "/var/lib/sim/down"
@@ -53,6 +53,7 @@ def start(root: str, cmdline: str) -> None:
     put(root, "/proc/mounts", mounts(machine), 0o444)
     default_sysctls(root, machine)
     modules.forget_all(root)
+    gpu.go_down(root)
     _cpus(root, machine, cmdline)
     _governors(root, machine)
     _iommu(root, machine, cmdline)

@@ -5,15 +5,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from . import boot, kernel, modules, played, standins
+from . import boot, gpu, kernel, modules, played, standins
 from . import machine as files
 from .tree import PROFILES, build
+
+if TYPE_CHECKING:
+    from tests.gpu.model import Machine as Gpus
 
 HERE = os.path.dirname(os.path.realpath(__file__))
 
@@ -92,6 +96,10 @@ class SimulatedHost:
     def changes(self) -> list[str]:
         """What the collection has changed since faults were last asked for, or the journal emptied: "set /sys/…"."""
         return [f"{change['kind']} {change['what']}" for change in played.mutations(self.tree)]
+
+    def gpus(self) -> contextlib.AbstractContextManager[Gpus]:
+        """Its GPUs (tests.gpu.model), to be looked at or changed: `with host.gpus() as gpus: gpus.occupy(0)`."""
+        return gpu.editing(self.tree)
 
     def forget_calls(self) -> None:
         """Empty the journals of calls and of changes."""

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from . import gpu
 from .machine import names, read, there
 from .modules import (
     CATALOGUE,
@@ -79,12 +80,17 @@ def lsmod(root: str, argv: list[str]) -> Answer:
 
 
 def modinfo(root: str, argv: list[str]) -> Answer:
-    """modinfo [-F FIELD] NAME."""
+    """modinfo [-F FIELD] [-k RELEASE] NAME; only the running kernel has modules."""
     field = argv[argv.index("-F") + 1] if "-F" in argv else ""
-    words = [word for word in argv if not word.startswith("-") and word != field]
+    kernel = argv[argv.index("-k") + 1] if "-k" in argv else release(root)
+    words = [word for word in argv if not word.startswith("-") and word not in (field, kernel)]
     name = plain(words[0]) if words else ""
     fields: list[tuple[str, str]] = []
-    if builtin(root, name):
+    if kernel != release(root):
+        return 1, "", f"modinfo: ERROR: Module alias {words[0] if words else ''} not found.\n"
+    if name in gpu.MODULES:
+        fields = gpu.modinfo(root, name)
+    elif builtin(root, name):
         fields = [("name", name), ("filename", "(builtin)")]
     elif name in available(root):
         module = CATALOGUE.get(name, Module("extra"))

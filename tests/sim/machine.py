@@ -52,6 +52,10 @@ class Machine(NamedTuple):
     readonly_sysctl: tuple[str, ...] = ()
     einval_sysctl: tuple[tuple[str, str], ...] = ()  # (key, value): the kernel refuses
     old_grubby: bool = False  # grubby changes the entries only, not what later kernels read
+    gpus: tuple[str, ...] = ()  # products (tests/gpu/products.py), in the order of the bus
+    nvswitch: int = 0  # NVSwitches, which need Fabric Manager
+    packages: tuple[str, ...] = ()  # installed from the start (repositories.py)
+    runtimes: tuple[tuple[str, str], ...] = ()  # container runtimes with their versions
     misboot: str = ""  # "", never-back, same-boot-id, other-loader
     down_seconds: float = 0.0
 

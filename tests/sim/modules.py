@@ -11,6 +11,7 @@ import shutil
 import subprocess
 from typing import NamedTuple
 
+from . import gpu
 from .machine import MODULE_USERS, Machine, at, drop, keep, load, names, need, put, read, state, there
 
 MODPROBE_D = ("/etc/modprobe.d", "/run/modprobe.d", "/usr/local/lib/modprobe.d", "/usr/lib/modprobe.d")
@@ -27,6 +28,7 @@ class Module(NamedTuple):
     version: str = ""
 
 
+DKMS = "../updates/dkms"  # of the driver's modules, which are there when its packages are
 BRIDGE_KEYS = ("arptables", "ip6tables", "iptables")
 CATALOGUE = {
     "br_netfilter": Module(
@@ -44,6 +46,10 @@ CATALOGUE = {
         "net/netfilter", (), (("hashsize", "int", "65536"),), (("net/netfilter/nf_conntrack_max", "262144"),)
     ),
     "nouveau": Module("drivers/gpu/drm/nouveau", (), (("modeset", "int", "-1"),)),
+    "nvidia": Module(DKMS, (), (("NVreg_OpenRmEnableUnsupportedGpus", "int", "1"),)),
+    "nvidia_drm": Module(DKMS, ("nvidia_modeset",), (("modeset", "bool", "N"),)),
+    "nvidia_modeset": Module(DKMS, ("nvidia",)),
+    "nvidia_uvm": Module(DKMS, ("nvidia",)),
     "nvme": Module("drivers/nvme/host", (), (("poll_queues", "int", "0"), ("write_queues", "int", "0"))),
     "overlay": Module("fs/overlayfs", (), (("metacopy", "bool", "N"),)),
     "pcspkr": Module("drivers/input/misc"),
@@ -85,7 +91,11 @@ def release(root: str) -> str:
 
 def modules_files(kernel: str) -> dict[str, str]:
     """The index files below /usr/lib/modules/<release>, by name."""
-    paths = {name: f"kernel/{module.place}/{name.replace('_', '-')}.ko" for name, module in CATALOGUE.items()}
+    paths = {
+        name: f"kernel/{module.place}/{name.replace('_', '-')}.ko"
+        for name, module in CATALOGUE.items()
+        if module.place != DKMS
+    }
     dependencies = "".join(
         f"{path}:{''.join(' ' + paths[need] for need in _closure(name)[1:])}\n" for name, path in sorted(paths.items())
     )
@@ -175,6 +185,8 @@ def insert(root: str, name: str, given: tuple[str, ...] = (), said: Rules | None
     if module.vendor and machine.vendor != module.vendor and (module.vendor, machine.vendor) != ("amd", "hygon"):
         raise Refused(f"modprobe: ERROR: could not insert '{name}': Operation not supported")
     values = _parameters(name, module, (*said.options.get(name, ()), *given))
+    if name == "nvidia" and not gpu.any_of(root):
+        raise Refused("modprobe: ERROR: could not insert 'nvidia': No such device")
     _appear(root, name, module, values)
 
 
@@ -221,6 +233,8 @@ def _appear(root: str, name: str, module: Module, values: dict[str, str]) -> Non
     for key, value in module.sysctls:
         put(root, f"/proc/sys/{key}", value + "\n")
     refresh(root)
+    if name in gpu.MODULES:
+        gpu.module_came(root, name)
 
 
 def remove(root: str, name: str) -> None:
@@ -252,6 +266,8 @@ def vanish(root: str, name: str) -> None:
         if os.path.isdir(folder) and not os.listdir(folder):
             os.rmdir(folder)
     refresh(root)
+    if name in gpu.MODULES:
+        gpu.module_went(root, name)
 
 
 def users(root: str, name: str) -> int:
@@ -296,7 +312,7 @@ def forget_all(root: str) -> None:
 
 def autoload(root: str, machine: Machine, said: Rules) -> None:
     """What the hardware announces is loaded by alias, so blacklisted names are left out."""
-    for name in machine.boot_modules:
+    for name in (*machine.boot_modules, *(gpu.AT_BOOT if machine.gpus else ())):
         if name not in said.blacklist:
             try:
                 insert(root, name, (), said)

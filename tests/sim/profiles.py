@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from . import containers, packages
 from .machine import Machine, Node
 
 RELEASES = {
@@ -100,6 +101,10 @@ def present(what: Machine) -> tuple[str, ...]:
             if what.distribution in ("suse", "rocky")
             else ["update-grub", "grub-mkconfig", "grub-editenv"]
         )
+    if what.gpus:
+        found += packages.PROGRAMS_OF[what.distribution]
+        found += [containers.PROGRAMS[name] for name, _version in what.runtimes]
+        found.append("nvidia-modprobe")
     if what.proxmox:
         found.append("proxmox-boot-tool")
     if what.systemd:

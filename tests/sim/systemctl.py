@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import fnmatch
 
+from . import gpu
 from .machine import names, there
 from .systemd import Manager
 from .units import PLACES, SUFFIXES, Failed, disable, enable, enabled, full, mask, masked, path_of, texts
@@ -28,6 +29,7 @@ def systemctl(root: str, argv: list[str]) -> Answer:
     except Failed as fault:
         answer = (fault.rc, "", f"{fault}\n")
     manager.save()
+    gpu.settle(root)
     return answer
 
 

@@ -14,7 +14,7 @@ import shlex
 import subprocess
 from typing import Any
 
-from . import kernel, mounts
+from . import gpu, kernel, mounts
 from .machine import at, keep, names, state, there
 from .units import PLACES, Failed, conditions, digest, masked, path_of, settings
 
@@ -81,9 +81,12 @@ class Manager:
 
     def _service(self, unit: str, said: dict[str, list[str]]) -> None:
         oneshot = said.get("Type", ["simple"])[-1] == "oneshot"
+        for folder in " ".join(said.get("RuntimeDirectory", ())).split():
+            os.makedirs(at(self.root, f"/run/{folder}"), exist_ok=True)
         for key in ("ExecStartPre", "ExecStart", "ExecStartPost"):
             for line in said.get(key, ()):
                 if not _execute(self.root, line, said, wait=oneshot or key != "ExecStart"):
+                    self._ended(said)
                     self.active[unit] = "failed"
                     raise Failed(
                         1,
@@ -103,7 +106,14 @@ class Manager:
         elif unit.endswith(".service") and self.state(unit) == "active":
             for line in said.get("Service", {}).get("ExecStop", ()):
                 _execute(self.root, line, said.get("Service", {}), wait=True)
+            self._ended(said.get("Service", {}))
         self.active.pop(unit, None)
+
+    def _ended(self, said: dict[str, list[str]]) -> None:
+        """End what is left of a service, then run what comes after it."""
+        gpu.service_ended(self.root, _environment(said))
+        for line in said.get("ExecStopPost", ()):
+            _execute(self.root, line, said, wait=True)
 
 
 def _execute(root: str, line: str, said: dict[str, list[str]], wait: bool) -> bool:
@@ -123,14 +133,18 @@ def _execute(root: str, line: str, said: dict[str, list[str]], wait: bool) -> bo
         "LANG": "C.UTF-8",
         "SIM_SERVICE": "" if wait else "start",
     }
-    for item in said.get("Environment", ()):
-        environment.update(_pair(pair) for pair in shlex.split(item))
+    environment.update(_environment(said))
     before = kernel.watched(root)
     done = subprocess.run(
         [program, *words[1:]], check=False, env=environment, cwd="/", stdin=subprocess.DEVNULL, timeout=120
     )
     kernel.settle(root, before)
     return ignore or done.returncode == 0
+
+
+def _environment(said: dict[str, list[str]]) -> dict[str, str]:
+    """What a service's Environment= sets."""
+    return dict(_pair(pair) for item in said.get("Environment", ()) for pair in shlex.split(item))
 
 
 def _pair(text: str) -> tuple[str, str]:

@@ -9,12 +9,30 @@ import hashlib
 import os
 import shutil
 
-from . import bls, boot, grub, initramfs, kernel, loaders, modules, pages, sdboot, standins, units
+from . import (
+    bls,
+    boot,
+    containers,
+    gpu,
+    gpu_profiles,
+    grub,
+    initramfs,
+    kernel,
+    loaders,
+    modules,
+    packages,
+    pages,
+    sdboot,
+    standins,
+    units,
+)
 from .machine import ROOT_ARGUMENTS, Machine, as_cpulist, at, initrd_name, kernels, load, put, save
-from .profiles import PROFILES, machine, present
+from .profiles import PROFILES as PLAIN
+from .profiles import machine, present
 
 __all__ = ["PROFILES", "build", "copy", "machine", "present"]
 
+PROFILES = {**PLAIN, **gpu_profiles.PROFILES}
 OS_RELEASE = {
     "debian": (
         'NAME="Debian GNU/Linux"',
@@ -54,6 +72,7 @@ def build(path: str, what: Machine, hostname: str = "node", programs: tuple[str,
         _software(root, what)
         standins.install(root, present(what) if programs is None else programs)
         _loader(root, what)
+        _gpus(root, what)
         boot.start(root, loaders.next_cmdline(root, what))
     finally:
         os.umask(before)
@@ -240,6 +259,15 @@ def _software(root: str, what: Machine) -> None:
     )
     for name in modules.BUILTIN:
         os.makedirs(at(root, f"/sys/module/{name}"), exist_ok=True)
+
+
+def _gpus(root: str, what: Machine) -> None:
+    """GPUs, their driver where it is installed, and container runtimes."""
+    if not what.gpus:
+        return
+    gpu.build(root, what)
+    containers.build(root)
+    packages.provide(root, list(what.packages))
 
 
 def _loader(root: str, what: Machine) -> None:

@@ -43,7 +43,8 @@ def ordinary() -> Iterator[tuple[Path, str, dict[str, Any]]]:
     The directory holds a copy of tests/sim: the checkout may lie where the account cannot look.
     """
     home = Path(tempfile.mkdtemp(prefix="sim-ordinary-", dir="/var/tmp"))
-    shutil.copytree(Path(__file__).parents[2] / "sim", home / "tests" / "sim")
+    for name in ("sim", "gpu"):
+        shutil.copytree(Path(__file__).parents[2] / name, home / "tests" / name)
     account: dict[str, Any] = {}
     python = sys.executable
     if os.getuid() == 0:

@@ -134,11 +134,11 @@ ansible_facts:
           elements: dict
           contains:
             index:
-              description: Its place by PCI address, which changes when a GPU comes or goes.
+              description: Its place by PCI address, which changes when a GPU comes or goes; null of one that is lost.
               type: int
               sample: 0
             uuid:
-              description: Its UUID.
+              description: Its UUID; the PCI address of one that is lost, where nothing tells it.
               type: str
               sample: GPU-5f1c2a90-0000-4000-8000-000000000001
             pci:

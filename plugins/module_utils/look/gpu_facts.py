@@ -9,16 +9,15 @@ null there and a sentence in `faults`; the rest is told.
 
 from __future__ import annotations
 
-import re
 from typing import Any, Callable
 
 from ..core.errors import Fault, NotReady, StepFailed
 from ..core.host import Host
-from ..plan.container_runtime import PROGRAMS
-from ..plan.gpu import Gpu, Holder, MigDevice, generation
+from ..plan.gpu import App, Gpu, Holder, MigDevice, generation
 from ..plan.mig import ComputeInstance, GpuInstance, layout_of, parse_profile
 from . import pci
 from .clients import apps_of, claimed, device_holders, gpu_nodes
+from .containers import VERSION, installed, versions
 from .driver import library, loaded
 from .each_gpu import NAMES, Row, each_gpu
 from .mig import compute_instances, gpu_instances
@@ -29,8 +28,6 @@ DRIVER = "/proc/driver/nvidia"
 SWITCHES = "/proc/driver/nvidia-nvswitch/devices"
 FIELDS = (*NAMES, "mig.mode.current", "count")
 WITH_FABRIC = ("hopper", "blackwell")  # these tell their place in the fabric; before them the switches' driver does
-# The version that a runtime prints of itself: "containerd github.com/containerd/containerd v1.7.27 0504...".
-VERSION = re.compile(r"(?<![\w./])v?(\d+\.\d+[\w.+~-]*)")
 TOOLKIT = "nvidia-ctk"
 UNTOLD = {"layout": None, "mig_devices": None, "atoms": None}
 
@@ -92,22 +89,27 @@ def gpus(host: Host, rows: Rows) -> tuple[list[dict[str, Any]], tuple[str, ...]]
     listed = (
         notes.told("gpus[].mig_devices[].uuid", _listed, host) if any(_is_parted(row) for _gpu, row in rows) else {}
     )
-    holders = notes.told("gpus[].holders", _holders, host, everyone)
-    computing = notes.told("gpus[].processes", apps_of, host, everyone) or {}
+    nodes = gpu_nodes(host, everyone)
+    opened = notes.told("gpus[].holders", device_holders, host)
+    told = opened is not None
+    computing = notes.told("gpus[].processes", apps_of, host, everyone)
     found = []
     for gpu, row in rows:
-        here = f"gpus[{gpu.index}]"
-        facts: dict[str, Any] = {"index": gpu.index, "uuid": gpu.uuid, "pci": gpu.pci, "name": gpu.name}
+        here = f"gpus[{gpu.pci if gpu.index < 0 else gpu.index}]"
         mode = notes.told(f"{here}.mig_mode", _mode, row)
-        facts["mig_mode"] = mode or None
         parts = None if mode is None else notes.told(f"{here}.layout", _parts, host, gpu, mode, listed)
-        facts.update(parts or UNTOLD)
-        facts["holders"] = None if holders is None else holders[gpu.uuid]
-        apps, fault = computing.get(gpu.uuid, ((), ""))
-        untold = gpu.uuid not in computing or fault
-        facts["processes"] = None if untold else [{"pid": app.pid, "name": app.name} for app in apps]
-        notes.faults += [f"{here}.processes: {fault}"] if fault else []
-        found.append(facts)
+        found.append(
+            {
+                "index": None if gpu.index < 0 else gpu.index,
+                "uuid": gpu.uuid,
+                "pci": gpu.pci,
+                "name": gpu.name,
+                "mig_mode": mode or None,
+                **(parts or UNTOLD),
+                "holders": notes.told(f"{here}.holders", _holders, gpu, nodes[gpu.uuid], opened) if told else None,
+                "processes": notes.told(f"{here}.processes", _processes, *computing[gpu.uuid]) if computing else None,
+            }
+        )
     return found, tuple(notes.faults)
 
 
@@ -174,14 +176,18 @@ def _listed(host: Host) -> dict[str, tuple[MigDevice, ...]]:
     return {gpu.uuid: gpu.devices for gpu in parse_list(listing(host))}
 
 
-def _holders(host: Host, everyone: tuple[Gpu, ...]) -> dict[str, list[dict[str, Any]]]:
+def _holders(gpu: Gpu, nodes: tuple[str, ...], opened: dict[str, tuple[Holder, ...]]) -> list[dict[str, Any]]:
     """Programs with a GPU's nodes open, those that only watch it among them."""
-    nodes, holders = gpu_nodes(host, everyone), device_holders(host)
-    found = {}
-    for gpu in everyone:
-        mine: dict[Holder, None] = {holder: None for node in nodes[gpu.uuid] for holder in holders.get(node, ())}
-        found[gpu.uuid] = [{"pid": holder.pid, "program": holder.program} for holder in sorted(mine)]
-    return found
+    if not nodes:
+        raise StepFailed(f"the driver does not say which device node is that of {gpu.pci}: see the kernel's log for it")
+    mine = sorted({holder for node in nodes for holder in opened.get(node, ())})
+    return [{"pid": holder.pid, "program": holder.program} for holder in mine]
+
+
+def _processes(apps: tuple[App, ...], fault: str) -> list[dict[str, Any]]:
+    if fault:
+        raise StepFailed(fault)
+    return [{"pid": app.pid, "name": app.name} for app in apps]
 
 
 def fabric(host: Host, rows: Rows) -> dict[str, Any]:
@@ -208,19 +214,15 @@ def runtimes(host: Host) -> dict[str, str | None]:
 
     Where there is no driver nobody is asked for a version, and it is null.
     """
-    programs = {**PROGRAMS, TOOLKIT: TOOLKIT}
-    asked = has_driver(host)
-    return {
-        name: _version(host, program) if asked else None
-        for name, program in programs.items()
-        if host.which(program) is not None
-    }
-
-
-def _version(host: Host, program: str) -> str | None:
-    answer = host.ask((program, "--version"))
-    found = VERSION.search(answer.out) if answer.rc == 0 else None
-    return found.group(1) if found else None
+    names: tuple[str, ...] = installed(host)
+    names = (*names, TOOLKIT) if host.which(TOOLKIT) else names
+    if not has_driver(host):
+        return dict.fromkeys(names)
+    said: dict[str, str] = versions(host)
+    if TOOLKIT in names:
+        found = VERSION.search(host.ask((TOOLKIT, "--version")).out)
+        said[TOOLKIT] = found.group(1) if found else ""
+    return {name: said.get(name) or None for name in names}
 
 
 def capabilities(host: Host, rows: Rows) -> list[str]:

@@ -107,6 +107,8 @@ def test_who_computes_on_which_gpu() -> None:
     first, second = facts(host)["gpus"]
     assert (first["processes"], second["processes"]) == ([], [{"pid": 4242, "name": "python3"}])
     assert [holder["pid"] for holder in second["holders"]] == [4242]
+    host.machine.free(1)
+    assert [(gpu["holders"], gpu["processes"]) for gpu in facts(host)["gpus"]] == [([], []), ([], [])]
 
 
 def test_a_dead_gpu_costs_its_own_facts_only() -> None:
@@ -118,6 +120,18 @@ def test_a_dead_gpu_costs_its_own_facts_only() -> None:
     assert (second["atoms"], second["mig_devices"]) == (None, None)
     (said,) = [line for line in of_gpus(host) if line.startswith("gpus[1].mig_mode")]
     assert "[GPU is lost]" in said
+
+
+def test_a_gpu_that_fell_off_its_bus_is_listed_as_far_as_it_is_known() -> None:
+    host = machine("H100-80GB", "H100-80GB")
+    lost = host.machine.cards[1]
+    lost.dead = "handle"
+    first, second = facts(host)["gpus"]
+    assert (first["layout"], first["holders"], first["processes"]) == ("off", [], [])
+    assert (second["pci"], second["mig_mode"], second["layout"], second["atoms"]) == (lost.pci, None, None, None)
+    assert (second["holders"], second["processes"]) == (None, None)
+    named = {line.partition(": ")[0].rpartition(".")[2] for line in of_gpus(host)}
+    assert named == {"mig_mode", "holders", "processes"}
 
 
 def test_a_listing_that_does_not_answer_costs_the_layout_only() -> None:

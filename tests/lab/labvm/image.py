@@ -139,11 +139,11 @@ def _build_in(variant: recipe.Variant, work: Path) -> None:
 
 def _bootstrap(variant: recipe.Variant, root: Path) -> None:
     """Installs the packages. The initramfs is configured first, so that it is made once."""
-    modules = "\\n".join(recipe.INITRAMFS_MODULES)
+    wanted = "\\n".join(recipe.INITRAMFS_MODULES)
     hook = (
         'mkdir -p "$1/etc/initramfs-tools/conf.d" "$1/usr/share/initramfs-tools/modules.d" && '
         'echo MODULES=list >"$1/etc/initramfs-tools/conf.d/lab" && '
-        f'printf "{modules}\\n" >"$1/usr/share/initramfs-tools/modules.d/lab"'
+        f'printf "{wanted}\\n" >"$1/usr/share/initramfs-tools/modules.d/lab"'
     )
     argv = [
         "mmdebstrap",
@@ -155,7 +155,9 @@ def _bootstrap(variant: recipe.Variant, root: Path) -> None:
         "--dpkgopt=force-unsafe-io",
         f"--essential-hook={hook}",
     ]
-    argv += [f"--dpkgopt=path-exclude={pattern}" for pattern in recipe.EXCLUDED]
+    modules = (*recipe.NO_MODULES, *(f"drivers/{name}" for name in recipe.NO_DRIVERS))
+    excluded = (*recipe.EXCLUDED, *(f"/usr/lib/modules/*/kernel/{name}/*" for name in modules))
+    argv += [f"--dpkgopt=path-exclude={pattern}" for pattern in excluded]
     argv += [f"--include={','.join(variant.packages)}", recipe.SUITE, str(root)]
     mirror = os.environ.get("BCD_LAB_MIRROR")
     _run(*argv, *([mirror] if mirror else []))

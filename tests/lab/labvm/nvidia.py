@@ -21,11 +21,15 @@ from .workshop import DRIVER, OPEN, PROPRIETARY, SOURCES, Driver
 PROGRAMS = SOURCES / "programs"
 LIBRARIES = "/usr/lib/x86_64-linux-gnu"
 SONAME = "libnvidia-ml.so.1"
-DEBIANS_VERSION = "550.163.01"
-NVIDIAS_VERSIONS = ("580.95.05", "580.105.08")
-DRIVERS = tuple(
-    Driver(version, flavour) for version in (DEBIANS_VERSION, *NVIDIAS_VERSIONS) for flavour in (PROPRIETARY, OPEN)
+DEBIANS_DRIVER = Driver("550.163.01", PROPRIETARY)
+NVIDIAS_DRIVERS = (
+    Driver("580.95.05", PROPRIETARY),
+    Driver("580.95.05", OPEN),
+    Driver("580.105.08", PROPRIETARY),
+    Driver("580.105.08", OPEN),
+    Driver("590.44.01", OPEN),
 )
+DRIVERS = (DEBIANS_DRIVER, *NVIDIAS_DRIVERS)
 TOOLKIT_VERSION = "1.18.1-1"
 
 
@@ -40,119 +44,105 @@ class Parts(NamedTuple):
 
 def nvidias(parts: Parts) -> list[Package]:
     """NVIDIA's own repository for Debian."""
-    found: list[Package] = []
-    for version in NVIDIAS_VERSIONS:
+    kernels = {PROPRIETARY: "nvidia-kernel-dkms", OPEN: "nvidia-kernel-open-dkms"}
+    found = [_headers(parts), _toolkit()]
+    for driver in NVIDIAS_DRIVERS:
+        other = kernels[OPEN if driver.flavour == PROPRIETARY else PROPRIETARY]
+        found.append(_kernel(parts, kernels[driver.flavour], driver, "-1", "nvidia", other))
+    for version in sorted({driver.version for driver in NVIDIAS_DRIVERS}):
         full = f"{version}-1"
-        kernels = {PROPRIETARY: "nvidia-kernel-dkms", OPEN: "nvidia-kernel-open-dkms"}
-        for flavour, name in kernels.items():
-            other = kernels[OPEN if flavour == PROPRIETARY else PROPRIETARY]
-            found.append(_kernel(parts, name, full, Driver(version, flavour), "updates/dkms/{}.ko", other))
-        base = f"nvidia-driver (= {full}), nvidia-driver-cuda (= {full})"
+        either = " | ".join(f"{name} (= {full})" for name in kernels.values())
+        whole = f"nvidia-driver (= {full}), nvidia-driver-cuda (= {full})"
+        tools = ", ".join(f"{name} (= {full})" for name in ("libnvidia-ml1", "nvidia-persistenced", "nvidia-modprobe"))
         found += [
-            _meta("nvidia-driver", full, f"nvidia-driver-cuda (= {full}), {_either(kernels, full)}"),
-            _meta("nvidia-open", full, f"{base}, nvidia-kernel-open-dkms (= {full})"),
-            _meta("cuda-drivers", full, f"{base}, nvidia-kernel-dkms (= {full})"),
+            _meta("nvidia-driver", full, f"nvidia-driver-cuda (= {full}), {either}"),
+            _meta("nvidia-open", full, f"{whole}, {kernels[OPEN]} (= {full})"),
+            _meta("cuda-drivers", full, f"{whole}, {kernels[PROPRIETARY]} (= {full})"),
             Package(
-                "nvidia-driver-cuda",
-                full,
-                (_program("nvidia-smi"),),
-                {
-                    "Depends": f"libnvidia-ml1 (= {full}), nvidia-persistenced (= {full}), nvidia-modprobe (= {full})",
-                    "Conflicts": "nvidia-smi",
-                    "Replaces": "nvidia-smi",
-                    "Provides": "nvidia-smi",
-                },
+                "nvidia-driver-cuda", full, (_program("nvidia-smi"),), {"Depends": tools, **_instead("nvidia-smi")}
             ),
             _library(parts, full, version, LIBRARIES),
+            _aliases(full, "nvidia"),
             _persistenced(parts, full),
             Package("nvidia-modprobe", full, (_program("nvidia-modprobe"),)),
             _fabric_manager(parts, full),
         ]
-    branch = NVIDIAS_VERSIONS[-1].partition(".")[0]
-    pin = "Package: *nvidia* cuda-drivers*\nPin: version {}*\nPin-Priority: 1000\n"
-    found.append(
-        Package(
-            f"nvidia-driver-pinning-{branch}",
-            branch,
-            (File(f"/etc/apt/preferences.d/nvidia-driver-pinning-{branch}", text=pin.format(f"{branch}.")),),
-        )
-    )
-    found.append(_toolkit())
-    return found
+    return found + [_pin(branch) for branch in sorted({version.split(".")[0] for version, _flavour in NVIDIAS_DRIVERS})]
 
 
 def debians(parts: Parts) -> list[Package]:
-    """The non-free part of Debian's archive."""
-    full = f"{DEBIANS_VERSION}-2"
-    kernels = {PROPRIETARY: "nvidia-kernel-dkms", OPEN: "nvidia-open-kernel-dkms"}
-    place = "updates/dkms/nvidia-current{}.ko"
-    folder = f"{LIBRARIES}/nvidia/current"
+    """Debian's non-free archive: its module is called nvidia-current, and nvidia-smi is a package of its own."""
+    version = DEBIANS_DRIVER.version
+    full, folder = f"{version}-2", f"{LIBRARIES}/nvidia/current"
+    link = File(f"{LIBRARIES}/{SONAME}", link=f"nvidia/current/{SONAME}")
+    needs = {"Depends": f"libnvidia-ml1 (= {full})"}
     return [
-        *(
-            _kernel(
-                parts,
-                name,
-                full,
-                Driver(DEBIANS_VERSION, flavour),
-                place,
-                kernels[OPEN if flavour == PROPRIETARY else PROPRIETARY],
-            )
-            for flavour, name in kernels.items()
-        ),
-        _meta(
-            "nvidia-driver",
-            full,
-            f"nvidia-smi (= {full}), libnvidia-ml1 (= {full}), nvidia-kernel-support (= {full}), "
-            f"{_either(kernels, full)}, nvidia-persistenced, nvidia-modprobe",
-        ),
-        Package(
-            "nvidia-kernel-support",
-            full,
-            (File("/etc/modprobe.d/nvidia.conf", text=_aliases()),),
-        ),
-        Package("nvidia-smi", full, (_program("nvidia-smi"),), {"Depends": f"libnvidia-ml1 (= {full})"}),
-        _library(parts, full, DEBIANS_VERSION, folder, File(f"{LIBRARIES}/{SONAME}", link=f"nvidia/current/{SONAME}")),
-        _persistenced(parts, f"{DEBIANS_VERSION}-1"),
-        Package("nvidia-modprobe", f"{DEBIANS_VERSION}-1", (_program("nvidia-modprobe"),)),
+        _headers(parts),
+        _kernel(parts, "nvidia-kernel-dkms", DEBIANS_DRIVER, "-2", "nvidia-current", "nvidia-open-kernel-dkms"),
+        _meta("nvidia-driver", full, f"nvidia-smi (= {full}), nvidia-kernel-dkms (= {full}), nvidia-persistenced"),
+        _aliases(full, "nvidia-current"),
+        Package("nvidia-smi", full, (_program("nvidia-smi"),), {**needs, **_instead("nvidia-driver-cuda")}),
+        Package("nvidia-cuda-mps", full, fields=needs),
+        Package("libcuda1", full),
+        _library(parts, full, version, folder, link),
+        _persistenced(parts, f"{version}-1"),
+        Package("nvidia-modprobe", f"{version}-1", (_program("nvidia-modprobe"),)),
     ]
-
-
-def _either(kernels: dict[str, str], full: str) -> str:
-    return " | ".join(f"{name} (= {full})" for name in kernels.values())
 
 
 def _meta(name: str, full: str, depends: str) -> Package:
     return Package(name, full, fields={"Depends": depends})
 
 
+def _instead(name: str) -> dict[str, str]:
+    return {"Conflicts": name, "Replaces": name}
+
+
+def _pin(branch: str) -> Package:
+    """Keeps apt to one branch; two branches cannot be kept at once."""
+    text = f"Package: *nvidia* cuda-drivers*\nPin: version {branch}.*\nPin-Priority: 1000\n"
+    name = "nvidia-driver-pinning"
+    file = File(f"/etc/apt/preferences.d/{name}-{branch}", text=text)
+    return Package(f"{name}-{branch}", f"{branch}-1", (file,), {"Provides": name, **_instead(name)})
+
+
+def _headers(parts: Parts) -> Package:
+    """What DKMS would build with; here it only has to be there."""
+    folder = f"/usr/src/linux-headers-{parts.kernel}"
+    files = (
+        File(f"{folder}/Makefile", text="# The lab's modules come built.\n"),
+        File(f"/usr/lib/modules/{parts.kernel}/build", link=folder),
+    )
+    return Package(f"linux-headers-{parts.kernel}", "1", files)
+
+
 def _program(name: str, at: str = "/usr/bin") -> File:
     return File(f"{at}/{name}", PROGRAMS / name, mode=0o755)
 
 
-def _kernel(parts: Parts, name: str, full: str, driver: Driver, place: str, other: str) -> Package:
-    """The modules of one flavour, which cannot lie beside those of the other."""
-    current = "current" in place
-    files = tuple(
-        File(
-            f"/usr/lib/modules/{parts.kernel}/{place.format(module.removeprefix('nvidia') if current else module)}",
-            parts.modules[driver][module],
-        )
-        for module in DRIVER
-    )
-    depmod = f"#!/bin/sh\nset -e\ndepmod {parts.kernel}\n"
-    fields = {"Conflicts": other, "Replaces": other}
-    return Package(name, full, files, fields, {"postinst": depmod, "postrm": depmod})
+def _kernel(parts: Parts, name: str, driver: Driver, revision: str, module: str, other: str) -> Package:
+    """The modules of one flavour, which cannot lie beside those of the other. `module`: what the first is called."""
+    full = f"{driver.version}{revision}"
+    folder = f"/usr/lib/modules/{parts.kernel}/updates/dkms"
+    files = tuple(File(f"{folder}/{each.replace('nvidia', module)}.ko", parts.modules[driver][each]) for each in DRIVER)
+    index = f"#!/bin/sh\nset -e\ndepmod {parts.kernel}\n"
+    removal = f'#!/bin/sh\nset -e\n[ "$1" != remove ] || depmod {parts.kernel}\n'
+    fields = {"Depends": f"nvidia-kernel-support (= {full}), nvidia-modprobe", **_instead(other)}
+    return Package(name, full, files, fields, {"postinst": index, "postrm": removal})
 
 
-def _aliases() -> str:
-    """How Debian has modprobe take the modules that it calls nvidia-current."""
-    lines = ["install nvidia modprobe -i nvidia-current $CMDLINE_OPTS"]
-    lines += [
-        f"install {module} modprobe {below}; modprobe -i nvidia-current{module.removeprefix('nvidia')} $CMDLINE_OPTS"
-        for module, below in (("nvidia-uvm", "nvidia"), ("nvidia-modeset", "nvidia"), ("nvidia-drm", "nvidia-modeset"))
-    ]
-    lines.append(f"remove nvidia modprobe -r -i {' '.join(reversed(DRIVER))}")
-    return "".join(f"{line}\n" for line in lines)
+def _aliases(full: str, module: str) -> Package:
+    """What modprobe has to know where the modules have other names than they are asked for by."""
+    lines = [f"# The modules are called {module}.\n"]
+    if module != "nvidia":
+        below = {"nvidia-uvm": "nvidia", "nvidia-modeset": "nvidia", "nvidia-drm": "nvidia-modeset"}
+        lines.append(f"install nvidia modprobe -i {module} $CMDLINE_OPTS\n")
+        lines += [
+            f"install {each} modprobe {first}; modprobe -i {each.replace('nvidia', module)} $CMDLINE_OPTS\n"
+            for each, first in below.items()
+        ]
+        lines.append(f"remove nvidia modprobe -r -i {' '.join(reversed(DRIVER))}\n")
+    return Package("nvidia-kernel-support", full, (File("/usr/lib/modprobe.d/nvidia.conf", text="".join(lines)),))
 
 
 def _library(parts: Parts, full: str, version: str, folder: str, *more: File) -> Package:

@@ -84,12 +84,13 @@ class Joined(NamedTuple):
 class Now(NamedTuple):
     """What the host shows; the rest is looked at where the board needs a Fabric Manager.
 
-    `driver` is the loaded driver's full version. `fabric` may be a value that raises when it is used. `holds` are
+    `driver` is the loaded driver's full version, `library` that of its library on the disk. `fabric` may be a value that raises when it is used. `holds` are
     the allocations that have GPUs here. `umad`: the module is there.
     """
 
     board: Board = Board()
     driver: str | None = None
+    library: str | None = None
     packages: Packages | None = None
     service: Service = Service()
     fabric: tuple[Joined, ...] = ()
@@ -127,7 +128,7 @@ def plan(_settings: Settings, now: Now, past: Past) -> Plan:
     if now.driver is None or now.packages is None:
         todo.wait("NotReady", f"{UNIT}: the NVIDIA driver is not loaded yet (the unit nvidia-driver)")
         return todo.plan()
-    need = Need(now.driver, bool(now.board.managers), now.service.runs, RESTART, _appears(now.service))
+    need = Need(now.driver, now.library, bool(now.board.managers), now.service.runs, RESTART, _appears(now.service))
     changes = keep_packages(todo, now.packages, past, need, lambda: _users(now, past))
     if changes is None:
         return todo.plan()

@@ -25,10 +25,12 @@ NAME = re.compile(r"nvidia-fabric-?manager(-\d+)?")  # without -dev, -devel
 class Need(NamedTuple):
     """What is needed: Fabric Manager of the driver's version, with `beside` for NVLink 5.
 
-    `runs`: the service is up, so that another package owes the restart named `debt`; `effects` are of the installing.
+    `library` is the driver's version on the disk, where it is known. `runs`: the service is up, so that another package
+    owes the restart named `debt`; `effects` are of the installing.
     """
 
     driver: str
+    library: str | None
     beside: bool
     runs: bool
     debt: str
@@ -46,6 +48,13 @@ def keep_packages(todo: Todo, now: Packages, past: Past, need: Need, users: Call
     if whole and not missing:
         settle_holds(todo, now, past, tuple(whole), hold=True)
         return False
+    if not whole and need.library not in (None, need.driver):
+        todo.wait(
+            "NotReady",
+            f"{UNIT}: the loaded driver is {need.driver} and the installed one {need.library} (see nvidia-driver): "
+            f"Fabric Manager, {_installed(now)}, follows once the installed one is loaded",
+        )
+        return None
     if not whole and need.runs:
         who = users()
         if who:

@@ -50,6 +50,16 @@ class Wanted(NamedTuple):
     version: str = ""
 
 
+class Verdict(NamedTuple):
+    """What installing would do beside the wanted packages: what changes, at its new version, and what goes; or why it
+    may not be. `along` are packages that have to be named at the versions on which the wanted ones stand."""
+
+    changed: tuple[Package, ...] = ()
+    removed: tuple[str, ...] = ()
+    problem: str = ""
+    along: tuple[Wanted, ...] = ()
+
+
 class Packages(NamedTuple):
     """What a look saw of the packages that it was asked for. `manager` is "apt", "dnf", "dnf5" or "zypper".
 
@@ -159,6 +169,11 @@ def _index(past: Past) -> str:
     return answer.out.strip()
 
 
+def is_fresh(past: Past) -> bool:
+    """Whether the index is no older than ten minutes."""
+    return _index(past) == STAMP
+
+
 def refresh(todo: Todo, now: Packages, past: Past) -> str:
     """Plan the refresh of the package index when it is older than ten minutes; call it when something is due.
 
@@ -210,3 +225,9 @@ def said(answer: Answer) -> str:
     """What a program said about its failure, on one line."""
     words = " ".join((answer.err.strip() or answer.out.strip()).split())
     return words[-600:] or f"it exited with {answer.rc} and said nothing"
+
+
+def listed(wanted: Iterable[Wanted]) -> str:
+    """For a sentence: "nvidia-open 580.95.05-1 and dkms"."""
+    words = [f"{name} {version}".strip() for name, version in wanted]
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"

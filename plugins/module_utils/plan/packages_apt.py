@@ -28,9 +28,9 @@ JOURNAL = "/var/lib/dpkg/updates"
 
 
 class Simulation(NamedTuple):
-    """What an installation would do: names that are installed or changed, names that go, or why it cannot be."""
+    """What an installation would do: what is installed or changed, by name and new version, what goes, or why not."""
 
-    changed: tuple[str, ...] = ()
+    changed: tuple[tuple[str, str], ...] = ()
     removed: tuple[str, ...] = ()
     problem: str = ""
 
@@ -90,23 +90,40 @@ def install(wanted: tuple[Wanted, ...], gone: tuple[str, ...]) -> tuple[str, ...
     return ("apt-get", *options, "install", *specs(wanted, gone))
 
 
-def asks_simulation(wanted: tuple[Wanted, ...], gone: tuple[str, ...]) -> tuple[str, ...]:
-    """The same on paper; holds are looked at by us, who may take off our own."""
+def asks_simulation(wanted: tuple[Wanted, ...], gone: tuple[str, ...], free: bool) -> tuple[str, ...]:
+    """The same on paper. `free`: as if nothing were held, since apt resolves no conflict against a hold."""
     options = ("-s", "-y", "-q", "--no-install-recommends", "--allow-downgrades", "--allow-change-held-packages")
-    return ("apt-get", *options, "install", *specs(wanted, gone))
+    return ("apt-get", *options, *(("--ignore-hold",) if free else ()), "install", *specs(wanted, gone))
+
+
+def asks_depends(wanted: tuple[Wanted, ...]) -> tuple[str, ...]:
+    """What the packages stand on at their versions."""
+    return ("apt-cache", "show", *specs(wanted, ()))
+
+
+def read_exact(text: str) -> tuple[Wanted, ...]:
+    """The packages that are depended on at one exact version, `name (= version)`, without alternatives.
+
+    apt by itself takes the newest of each, and then finds that they do not fit an older package.
+    """
+    lines = re.findall(r"^(?:Pre-)?Depends: (.*(?:\n .*)*)", text, re.MULTILINE)
+    terms = (term.strip() for line in lines for term in line.split(","))
+    found = (re.fullmatch(r"([a-z0-9][a-z0-9+.-]+)(?::\w+)? \(= ?([^)\s]+)\)", term) for term in terms)
+    return tuple(dict.fromkeys(Wanted(*match.groups()) for match in found if match))
 
 
 def read_simulation(answer: Answer) -> Simulation:
-    """`Inst name ...` and `Remv name ...` lines; when it cannot be, what apt says about it."""
+    """`Inst name [old] (new ...)` and `Remv name ...` lines; when it cannot be, what apt says about it."""
     if answer.rc:
         errors = [line[2:].strip() for line in answer.err.splitlines() if line.startswith("E:")]
         unmet = answer.out.partition("unmet dependencies:")[2]
         why = " ".join(f"{unmet} {' '.join(errors)}".split())
         return Simulation(problem=why[-600:] or f"apt-get exited with {answer.rc}")
-    lines = [line.split() for line in answer.out.splitlines()]
+    changed = re.findall(r"^Inst (\S+) (?:\[[^\]]*\] )?\((\S+)", answer.out, re.MULTILINE)
+    removed = re.findall(r"^(?:Remv|Purg) (\S+)", answer.out, re.MULTILINE)
     return Simulation(
-        changed=tuple(words[1].partition(":")[0] for words in lines if len(words) > 1 and words[0] == "Inst"),
-        removed=tuple(words[1].partition(":")[0] for words in lines if len(words) > 1 and words[0] in ("Remv", "Purg")),
+        changed=tuple((name.partition(":")[0], version) for name, version in changed),
+        removed=tuple(name.partition(":")[0] for name in removed),
     )
 
 

@@ -10,13 +10,22 @@ debt until it is on again.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from fnmatch import fnmatchcase
-from typing import NamedTuple
 
-from ..core.errors import NotKnownYet, Refused
+from ..core.errors import Refused
 from ..core.plan import Past, Todo
-from ..core.step import Effect, Step, command_line, fail, run
-from .packages import Package, Packages, Wanted, asks_installed, tool_of
+from ..core.step import Effect, Step, command_line, run
+from .packages import (
+    REFRESHED,
+    Package,
+    Packages,
+    Verdict,
+    Wanted,
+    asks_installed,
+    is_fresh,
+    listed,
+    not_offered,
+    tool_of,
+)
 
 
 class _Shown:
@@ -92,12 +101,16 @@ def install(
         settle_holds(todo, now, past, names, hold)
         return False
     gone = tuple(name for name in instead_of if name in now.installed)
-    verdict = _simulate(now, past, due, gone, may_go) if simulate and now.manager == "apt" else _Verdict()
+    verdict = Verdict()
+    if simulate and now.manager == "apt":
+        from .packages_simulation import simulated
+
+        verdict = simulated(past, due, gone, may_go)
     if verdict.problem:
-        todo.add(fail(f"install {listed(due)}", verdict.problem))
+        not_offered(todo, f"install {listed(due)}", verdict.problem, "" if is_fresh(past) else REFRESHED)
         return False
     shown = _Shown(now)
-    again = _lift_holds(todo, shown, names, gone, verdict)
+    again = _lift_holds(todo, shown, tuple(want.name for want in due), gone, verdict)
     step = _transaction(shown, (*due, *_locker(now, hold or bool(again))), gone, verdict)
     effects = (*step.effects, *effects)
     last = not (hold or again)
@@ -106,14 +119,16 @@ def install(
     return True
 
 
-def _transaction(shown: _Shown, wanted: tuple[Wanted, ...], gone: tuple[str, ...], verdict: _Verdict) -> Step:
+def _transaction(shown: _Shown, wanted: tuple[Wanted, ...], gone: tuple[str, ...], verdict: Verdict) -> Step:
     """The installing step."""
     tool = tool_of(shown.manager)
     goes = tuple(dict.fromkeys((*gone, *verdict.removed)))
     had = {name: package.version for name, package in shown.installed.items()}
-    come = [Package(want.name, want.version or had.get(want.name, "0")) for want in wanted]
+    changed = [package._replace(held=False) for package in verdict.changed if package.name in had]
+    come = [*changed, *(Package(want.name, want.version or had.get(want.name, "0")) for want in wanted)]
     action = f"install {listed(wanted)}{', in place of ' + ', '.join(goes) if goes else ''}"
-    return run(tool.install(wanted, gone), action, ok=tool.installed_ok, effects=shown.change(come, goes))
+    argv = tool.install((*wanted, *verdict.along), gone)
+    return run(argv, action, ok=tool.installed_ok, effects=shown.change(come, goes))
 
 
 def settle_holds(todo: Todo, now: Packages, past: Past, names: tuple[str, ...], hold: bool) -> None:
@@ -139,12 +154,6 @@ def settle_holds(todo: Todo, now: Packages, past: Past, names: tuple[str, ...], 
     _hold(todo, shown, tuple(due))
 
 
-def listed(wanted: Iterable[Wanted]) -> str:
-    """For a sentence: "nvidia-open 580.95.05-1 and dkms"."""
-    words = [f"{name} {version}".strip() for name, version in wanted]
-    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
-
-
 # -- holds
 
 
@@ -159,10 +168,11 @@ def _locker(now: Packages, needed: bool) -> tuple[Wanted, ...]:
 
 
 def _lift_holds(
-    todo: Todo, shown: _Shown, names: tuple[str, ...], gone: tuple[str, ...], verdict: _Verdict
+    todo: Todo, shown: _Shown, due: tuple[str, ...], gone: tuple[str, ...], verdict: Verdict
 ) -> tuple[str, ...]:
     """Take the holds off what changes or goes; the names that are to be held again, which is a debt until then."""
-    touched = {*names, *verdict.changed, *gone, *verdict.removed}
+    changed = {package.name for package in verdict.changed}
+    touched = {*due, *changed, *gone, *verdict.removed}
     lifted = tuple(name for name, package in shown.installed.items() if package.held and name in touched)
     again = tuple(name for name in lifted if name not in {*gone, *verdict.removed})
     if lifted:
@@ -194,49 +204,7 @@ def _hold(todo: Todo, shown: _Shown, names: tuple[str, ...], barrier: bool = Fal
     )
 
 
-# -- apt alone
-
-
-class _Verdict(NamedTuple):
-    """What a simulation tells: ours that change or go beside the wanted ones, or why it may not be."""
-
-    changed: tuple[str, ...] = ()
-    removed: tuple[str, ...] = ()
-    problem: str = ""
-
-
-def _simulate(
-    now: Packages, past: Past, due: tuple[Wanted, ...], gone: tuple[str, ...], may_go: tuple[str, ...]
-) -> _Verdict:
-    """Ask apt on paper; other managers refuse by themselves to take anything away."""
-    from .packages_apt import ALL, asks_simulation, parse, read_simulation
-
-    try:
-        seen = read_simulation(past.ask(asks_simulation(due, gone)))
-        everything = {package.name: package for package in parse(past.ask(ALL).out)}
-    except NotKnownYet:  # it stands on a step that has not been taken: apt itself says what it cannot do
-        return _Verdict()
-    if seen.problem:
-        return _Verdict(problem=f"apt cannot install {listed(due)}: {seen.problem}")
-    allowed = {want.name for want in due}
-    foreign = [name for name in seen.removed if not _is_ours(name, (*gone, *may_go))]
-    if foreign:
-        return _Verdict(
-            problem=f"installing {listed(due)} would take away {', '.join(foreign)}: take them away by hand if they "
-            "may go, or mend the package sources"
-        )
-    held = [name for name in seen.changed if name in everything and everything[name].held and name not in allowed]
-    foreign = [name for name in held if not _is_ours(name, (*gone, *may_go))]
-    if foreign:
-        return _Verdict(
-            problem=f"installing {listed(due)} would change {', '.join(foreign)}, which another hand holds: "
-            f"take that hold off (apt-mark unhold {' '.join(foreign)})"
-        )
-    return _Verdict(tuple(held), seen.removed)
-
-
-def _is_ours(name: str, globs: tuple[str, ...]) -> bool:
-    return any(fnmatchcase(name, glob) for glob in globs)
+# -- what a killed dpkg left
 
 
 def _repair(todo: Todo, now: Packages, past: Past) -> Packages:

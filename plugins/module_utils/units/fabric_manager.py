@@ -19,7 +19,7 @@ def look(host: Host, settings: planner.Settings | None) -> planner.Now:
     board = fabric.board(host)
     if not board.is_switched:
         return planner.Now(board)
-    from ..look.driver import loaded
+    from ..look.driver import library, loaded
     from ..look.holds import holds, releasing
     from ..look.packages import packages
 
@@ -28,6 +28,7 @@ def look(host: Host, settings: planner.Settings | None) -> planner.Now:
     return planner.Now(
         board=board,
         driver=driver.version if driver else None,
+        library=library(host) if driver else None,
         packages=packages(host, planner.PACKAGES, planner.UNIT),
         service=service,
         fabric=later(fabric.joined, host) if service.runs and driver else (),

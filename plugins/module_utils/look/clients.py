@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 
-from ..core.errors import StepFailed
+from ..core.errors import StepFailed, Unreadable
 from ..core.host import Host
 from ..plan.gpu import App, Gpu, Hold, Holder, Listed, has, is_attendant, normal_pci, resolved
 from .holds import holds, releasing
@@ -31,12 +31,23 @@ def device_holders(host: Host) -> dict[str, tuple[Holder, ...]]:
     for pid in host.names("/proc"):
         if not pid.isdecimal():
             continue
-        folder = f"/proc/{pid}/fd"
-        opened = {host.link(f"{folder}/{name}") or "" for name in host.names(folder)}
+        opened = _open_files(host, pid)
         # A node is removed, and made again, when the driver is loaded anew.
         for node in {path.removesuffix(GONE) for path in opened if path.startswith("/dev/nvidia")}:
             found.setdefault(node, {})[int(pid)] = Holder(int(pid), _program(host, pid))
     return {node: tuple(holders[pid] for pid in sorted(holders)) for node, holders in sorted(found.items())}
+
+
+def _open_files(host: Host, pid: str) -> set[str]:
+    folder = f"/proc/{pid}/fd"
+    try:
+        return {host.link(f"{folder}/{name}") or "" for name in host.names(folder)}
+    except Unreadable as fault:
+        if host.uid() != 0:
+            raise
+        raise StepFailed(
+            f"{fault.message}: who uses the GPUs is seen by root on the host itself, not in a container"
+        ) from None
 
 
 def _program(host: Host, pid: str) -> str:

@@ -210,5 +210,10 @@ def test_another_accounts_files_are_seen_as_root() -> None:
     with pytest.raises(NotKnownYet, match="seen as root"):
         busy(PredictedHost(host), GPUS)
     host.user = 0
-    with pytest.raises(StepFailed):
+    with pytest.raises(
+        StepFailed, match="cannot read /proc/77/fd: Permission denied: who uses the GPUs is seen by root on"
+    ):
+        busy(host, GPUS)
+    host.unreadable = {"/proc/77/fd/0"}  # root in a container sees that a file is open, and not which
+    with pytest.raises(StepFailed, match="not in a container"):
         busy(host, GPUS)

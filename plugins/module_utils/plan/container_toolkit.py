@@ -90,7 +90,8 @@ def absent(now: Now, past: Past) -> Plan:
 
 def _plan_install(todo: Todo, now: Now, past: Past) -> None:
     from .nvidia_packages import TOOLKIT
-    from .packages import Wanted, install, not_offered, offers, refresh
+    from .packages import Wanted, not_offered, offers, refresh
+    from .packages_install import install
 
     if now.packages is None:
         return

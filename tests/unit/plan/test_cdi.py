@@ -1,0 +1,139 @@
+# Copyright (c) 2026 bettercompute
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""CDI specifications by the reference library's rules."""
+
+from __future__ import annotations
+
+import copy
+import json
+from typing import Any
+
+import pytest
+
+from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.cdi import (
+    device_names,
+    faults,
+    host_paths,
+    minimum_version,
+)
+from tests import captures
+
+OF_NODE, AT_NODE = "the device node /dev/nvidia0 of the device GPU-1 has", "devices.0.containerEdits.deviceNodes.0"
+NODE = {"path": "/dev/nvidia0"}
+SOUND: dict[str, Any] = {
+    "cdiVersion": "0.3.0",
+    "kind": "nvidia.com/gpu",
+    "devices": [{"name": "GPU-1", "containerEdits": {"deviceNodes": [NODE]}}],
+}
+
+
+def changed(path: str, value: Any) -> dict[str, Any]:
+    """SOUND with the value at a path such as devices.0.name; None takes it away."""
+    spec = copy.deepcopy(SOUND)
+    at: Any = spec
+    *above, last = path.split(".")
+    for word in above:
+        at = at[int(word)] if isinstance(at, list) else at.setdefault(word, {})
+    key: Any = int(last) if isinstance(at, list) else last
+    if value is None:
+        del at[key]
+    else:
+        at[key] = value
+    return spec
+
+
+RECORDED = [name for name in captures.names("ctk_cdi") if "json" in name or "no_all" in name]
+
+
+@pytest.mark.parametrize("name", RECORDED)
+def test_what_nvidia_ctk_writes_is_sound_and_of_the_lowest_version(name: str) -> None:
+    for command in captures.session(name):
+        spec = json.loads(command.text)
+        assert faults(spec) == []
+        assert minimum_version(spec) == spec["cdiVersion"]
+        assert "/dev/nvidiactl" in host_paths(spec)
+        assert "/usr/bin/nvidia-cdi-hook" in host_paths(spec)
+
+
+def test_there_are_recordings() -> None:
+    assert len(RECORDED) == 6
+
+
+def test_mig_devices_by_uuid() -> None:
+    spec = json.loads(captures.session("ctk_cdi_mig_uuid_json")[0].text)
+    names = device_names(spec)
+    assert [name[:3] for name in names] == ["GPU"] * 7 + ["MIG"] * 4 + ["all"]
+    assert "/dev/nvidia-caps/nvidia-cap21" in host_paths(spec)
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "needs"),
+    [
+        ("devices.0.name", "a", "0.3.0"),
+        ("containerEdits.mounts", [{"hostPath": "/a", "containerPath": "/a", "type": "bind"}], "0.4.0"),
+        ("devices.0.name", "0:0", "0.5.0"),
+        (f"{AT_NODE}.hostPath", "/dev/x", "0.5.0"),
+        ("annotations", {"a": "b"}, "0.6.0"),
+        ("devices.0.annotations", {"a": "b"}, "0.6.0"),
+        ("kind", "nvidia.com/gpu.coherent", "0.6.0"),
+        ("containerEdits.additionalGids", [44], "0.7.0"),
+        ("containerEdits.intelRdt", {"closID": "x"}, "0.7.0"),
+        ("containerEdits.netDevices", [{"hostInterfaceName": "eth0", "name": "eth1"}], "1.1.0"),
+    ],
+)
+def test_the_version_follows_the_content(path: str, value: Any, needs: str) -> None:
+    spec = changed(path, value)
+    assert minimum_version(spec) == needs
+    spec["cdiVersion"] = needs
+    assert faults(spec) == []
+    if needs != "0.3.0":
+        spec["cdiVersion"] = "0.3.0"
+        assert faults(spec) == [f"its cdiVersion is 0.3.0, and what it says needs {needs}"]
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "said"),
+    [
+        ("cdiVersion", None, "it has no cdiVersion"),
+        ("cdiVersion", "9.9.9", "its cdiVersion '9.9.9' is not known"),
+        ("kind", "nvidia.com", "its kind 'nvidia.com' is no vendor/class"),
+        ("kind", "1a/b", "its kind '1a/b' is no vendor/class"),
+        ("kind", "a/b-", "its kind 'a/b-' is no vendor/class"),
+        ("extra", 1, "it has 'extra', which no CDI specification has"),
+        ("devices", None, "it has no devices"),
+        ("devices.0.name", "-a", "device 0 has the name '-a', which is none"),
+        ("devices.0.name", "a/b", "device 0 has the name 'a/b', which is none"),
+        ("devices.0.name", "", "name of device 0 is empty"),
+        ("devices.0.containerEdits", {}, "the device GPU-1 has no edit"),
+        ("devices.0.containerEdits", {"env": []}, "the device GPU-1 has no edit"),
+        ("devices.0.containerEdits", None, "device 0 has no containerEdits"),
+        ("devices.0.containerEdits.env", ["A"], "'A' in the environment of the device GPU-1 is no NAME=value"),
+        ("devices.0.containerEdits.env", ["=A"], "'=A' in the environment of the device GPU-1 is no NAME=value"),
+        ("devices.0.containerEdits.env", "A=b", "env of the device GPU-1 is of another kind than strings"),
+        (f"{AT_NODE}.path", None, "a device node of the device GPU-1 has no path"),
+        (f"{AT_NODE}.type", "x", f"{OF_NODE} the type 'x'"),
+        (f"{AT_NODE}.permissions", "rx", f"{OF_NODE} the permissions 'rx'"),
+        (f"{AT_NODE}.uid", -1, "uid of a device node of the device GPU-1 is of another kind than uint32"),
+        ("containerEdits.hooks", [{"hookName": "x", "path": "/x"}], "a hook of all devices has the name 'x'"),
+        ("containerEdits.mounts", [{"hostPath": "/x"}], "a mount of all devices has no containerPath"),
+        ("containerEdits.intelRdt", {"closID": ".."}, "the closID '..' of all devices is none"),
+    ],
+)  # fmt: skip
+def test_what_the_reference_library_refuses(path: str, value: Any, said: str) -> None:
+    assert faults(changed(path, value)) == [said]
+
+
+def test_null_is_no_value() -> None:
+    spec = copy.deepcopy(SOUND)
+    spec["devices"][0]["containerEdits"]["env"] = None
+    assert faults(spec) == ["env of the device GPU-1 is of another kind than strings"]
+
+
+def test_a_device_is_there_once() -> None:
+    assert faults({**SOUND, "devices": SOUND["devices"] * 2}) == ["the device GPU-1 is there twice"]
+
+
+@pytest.mark.parametrize("text", ["[]", "null", "1", '{"devices": 1}', '{"cdiVersion": 1, "kind": [], "devices": [1]}'])
+def test_anything_has_faults(text: str) -> None:
+    assert faults(json.loads(text))

@@ -171,9 +171,10 @@ def load_again(todo: Todo, name: str, past: Past, disruption: str = "none") -> N
 
 
 def owed_modules(past: Past) -> tuple[str, ...]:
-    """The modules that a pass took out and did not load again, in the order of loading."""
-    names = [debt[len("load ") :] for debt in past.owed if debt.startswith("load ")]
-    return tuple(sorted(names, key=lambda name: (-_rank(Module(name, 0)), name)))
+    """The modules that a pass took out and has not loaded again, or could not in this boot, in the order of loading."""
+    owed = {debt[len("load ") :] for debt in past.owed if debt.startswith("load ")}
+    tried = {name[len("load ") : -len(" again")] for name in past.tried if name.startswith("load ")}
+    return tuple(sorted(owed | tried, key=lambda name: (-_rank(Module(name, 0)), name)))
 
 
 def others_of(use: Use) -> tuple[str, ...]:

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 from typing import Any, Callable
 
-from ..core.errors import StepFailed
+from ..core.errors import Refused, StepFailed
 from ..core.host import Host
 from ..core.unknown import later
 from ..plan.gpu import Gpu
 from ..plan.mig import OFF, Layout, layout_of
 from ..plan.mig_boot import SERVICE, WANTED_BY
-from ..plan.mig_layout import Settings, needs_change
-from ..plan.mig_mode import DRM, SERVICES, may_wait
+from ..plan.mig_layout import Settings, is_shown, needs_change
 from ..plan.mig_state import LACKING, MODES, QUERIED, SMI, InTheWay, Now, Seen, Shown, answers, label
 from . import mig
 from .each_gpu import Row, each_gpu
@@ -77,7 +76,7 @@ def _shown(host: Host, gpu: Gpu, row: Row, layout: Layout | None) -> Shown:
     if layout is None or shown.current not in MODES:
         return shown
     shown = _instances(host, gpu, row)
-    if later(needs_change, layout, shown) is False:
+    if later(is_shown, layout, shown) is True:
         return shown
     return shown._replace(
         offered=later(mig.offered, host, gpu.index), placements=later(mig.placements, host, gpu.index)
@@ -104,16 +103,22 @@ def _branch(version: str) -> int:
 
 
 def _needs_change(seen: Seen, settings: Settings) -> bool:
-    return needs_change(settings.of(seen.gpu), seen.shown)
+    try:
+        return needs_change(seen.gpu, settings.of(seen.gpu), seen.shown)
+    except Refused:  # the plan says it
+        return True
 
 
 def _may_wait(seen: Seen, settings: Settings) -> bool:
+    from ..plan.mig_mode import may_wait
+
     layout = settings.of(seen.gpu)
     return layout is not None and answers(seen.shown) and may_wait(seen.gpu, seen.shown, layout.kind != OFF)
 
 
 def _in_the_way(host: Host) -> InTheWay:
     """What may keep a GPU from being reset."""
+    from ..plan.mig_mode import DRM, SERVICES
     from .clients import device_holders
 
     refcnt = host.read(f"/sys/module/{DRM}/refcnt")

@@ -19,7 +19,8 @@ from ..core.step import File, Step
 from . import systemd
 from .files import HEADER
 from .gpu import Gpu
-from .mig_state import Now
+from .mig import known
+from .mig_state import Now, Shown
 
 SERVICE = "bcd-mig.service"
 WANTED_BY = "multi-user.target"
@@ -54,6 +55,22 @@ class Target(NamedTuple):
     on: bool
     instances: tuple[Instance, ...] = ()
     pending: bool = False
+
+
+def as_they_are(shown: Shown) -> tuple[Instance, ...]:
+    """The instances that a GPU has, for the boot service; none while MIG mode is off."""
+    found = []
+    for gi in shown.gis if shown.on else ():
+        profile = known(gi.profile_name)
+        names = tuple(ci.profile_name for ci in shown.parts_of(gi))
+        whole = not names or [known(name).compute for name in names] == [profile.slices]
+        found.append(Instance(gi.profile_name, gi.start, () if whole else names, gi.id))
+    return tuple(sorted(found, key=by_place))
+
+
+def by_place(one: Instance) -> int:
+    """Instances in the order of their starts."""
+    return one.start or 0
 
 
 def commands(program: str, uuid: str, instances: Iterable[Instance]) -> tuple[str, ...]:

@@ -10,8 +10,8 @@ from itertools import groupby
 from ..core.errors import NotKnownYet
 from ..core.plan import Todo
 from .gpu import Gpu
-from .mig import ComputeInstance, GpuInstance, Layout, known, text_of
-from .mig_boot import Instance
+from .mig import Layout, known, text_of
+from .mig_boot import Instance, by_place
 from .mig_goal import Goal, Has, New, Sizes, full
 from .mig_placement import Kind
 from .mig_state import Shown, create, create_parts, destroy, destroy_parts
@@ -21,13 +21,10 @@ def cleared(shown: Shown) -> Goal:
     """The way to a GPU without instances."""
     return Goal(
         clear=tuple(
-            Has(gi, Kind(gi.profile_name, known(gi.profile_name), (), gi.size, 0), _of(gi, shown)) for gi in shown.gis
+            Has(gi, Kind(gi.profile_name, known(gi.profile_name), (), gi.size, 0), shown.parts_of(gi))
+            for gi in shown.gis
         )
     )
-
-
-def _of(gi: GpuInstance, shown: Shown) -> tuple[ComputeInstance, ...]:
-    return tuple(ci for ci in shown.cis if ci.gi == gi.id)
 
 
 def plan_instances(todo: Todo, gpu: Gpu, way: Goal, layout: Layout, told: bool) -> None:
@@ -70,28 +67,13 @@ def parts(kind: Kind, sizes: Sizes) -> tuple[str, ...]:
 # -- after a boot
 
 
-def as_they_are(shown: Shown) -> tuple[Instance, ...]:
-    """The instances that a GPU has, for the boot service; none while MIG mode is off."""
-    found = []
-    for gi in shown.gis if shown.on else ():
-        profile = known(gi.profile_name)
-        names = tuple(ci.profile_name for ci in _of(gi, shown))
-        whole = not names or [known(name).compute for name in names] == [profile.slices]
-        found.append(Instance(gi.profile_name, gi.start, () if whole else names, gi.id))
-    return tuple(sorted(found, key=_by_place))
-
-
 def as_they_will_be(way: Goal, told: bool) -> tuple[Instance, ...]:
     """The instances that a GPU is to have; an old driver puts those that are made where it likes, in their order."""
     stay = [_instance(one.kind, one.sizes, one.gi.start, one.gi.id) for one in way.keep]
     come = [_instance(one.kind, one.sizes, one.start, None) for one in way.create]
-    found = tuple(sorted((*stay, *come), key=_by_place))
+    found = tuple(sorted((*stay, *come), key=by_place))
     return found if told else tuple(one._replace(start=None) for one in (*stay, *come))
 
 
 def _instance(kind: Kind, sizes: Sizes, start: int, gi: int | None) -> Instance:
     return Instance(kind.name, start, () if full((kind, sizes)) else parts(kind, sizes), gi)
-
-
-def _by_place(one: Instance) -> int:
-    return one.start or 0

@@ -8,19 +8,19 @@ What nvidia-smi lists afterwards decides, never what it said or how it exited.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..core.errors import NotReady, Refused, StepFailed
 from ..core.plan import Field, Past, Plan, Todo
 from ..core.step import Step
 from .gpu import SELECT, Gpu, Select, check_select, first_match, matches
 from .mig import EMPTY, OFF, Layout, parse_layout, shows, text_of
-from .mig_boot import Target, keep_service
-from .mig_goal import UNIT, Goal, goal, has, kinds_of
-from .mig_instances import as_they_are, as_they_will_be, cleared, plan_instances
-from .mig_mode import bring_back, make_way, plan_mode, resets
-from .mig_state import LACKING, MODES, Now, Seen, Shown, answers, label
+from .mig_boot import Target, as_they_are, keep_service
+from .mig_state import LACKING, MODES, UNIT, InTheWay, Now, Seen, Shown, answers, label
 from .settings import strict
+
+if TYPE_CHECKING:
+    from .mig_goal import Goal
 
 LAYOUT = Field("layout", "layout", (str, dict, bool))  # off, unquoted in YAML, is false
 FIELDS = (
@@ -78,12 +78,20 @@ def check(given: dict[str, Any]) -> Settings:
     return Settings(layout, tuple(overrides))
 
 
-def needs_change(layout: Layout | None, shown: Shown) -> bool:
-    """Whether the GPU may have to change, by what its instances are called; raises where that is not known."""
-    if layout is None or shown.current not in MODES:
+def needs_change(gpu: Gpu, layout: Layout | None, shown: Shown) -> bool:
+    """Whether the GPU is not as its layout says; raises why that is not known, and Refused where it cannot be."""
+    if is_shown(layout, shown) or layout is None:
         return False
+    way = way_of(gpu, layout, shown)
+    return not (way.reached and shown.on is MODES.get(shown.pending, shown.on) is (layout.kind != OFF))
+
+
+def is_shown(layout: Layout | None, shown: Shown) -> bool:
+    """Whether the GPU is as its layout says by the names of its instances alone, or is not to be changed at all."""
+    if layout is None or shown.current not in MODES:
+        return True
     on = layout.kind != OFF
-    return not (shows(layout, shown.on, shown.gis, shown.cis) and MODES.get(shown.pending, on) is on)
+    return shows(layout, shown.on, shown.gis, shown.cis) and MODES.get(shown.pending, on) is on
 
 
 # -- the plan
@@ -97,7 +105,7 @@ def plan(settings: Settings, now: Now, past: Past) -> Plan:
             f"{UNIT}: nvidia-smi shows no GPU on this host: see that the driver fits it, or take the unit off"
         )
     _refuse(settings, now)
-    debts = make_way(todo, now.in_the_way) if _resets(settings, now, past) else ()
+    debts = _make_way(todo, settings, now, past)
     found = Found({}, {})
     for seen in now.gpus:
         layout = settings.of(seen.gpu)
@@ -108,7 +116,10 @@ def plan(settings: Settings, now: Now, past: Past) -> Plan:
                 todo.note(f"{label(seen.gpu)} has no MIG, and stays as it is")
                 continue
             _plan_gpu(todo, seen, layout, now, past, found)
-    bring_back(todo, debts, past)
+    if debts or past.owed:
+        from .mig_mode import bring_back
+
+        bring_back(todo, debts, past)
     keep_service(todo, now, tuple(found.targets.values()), past)
     if found.busy:
         todo.wait(
@@ -155,15 +166,19 @@ def _refuse(settings: Settings, now: Now) -> None:
         raise Refused(f"{UNIT}: {'; '.join(faults)}: correct the settings")
 
 
-def _resets(settings: Settings, now: Now, past: Past) -> bool:
-    """Whether a GPU of this plan is reset."""
+def _make_way(todo: Todo, settings: Settings, now: Now, past: Past) -> tuple[str, ...]:
+    """Where a GPU of this plan is reset, plan that nothing holds it; the debts of that."""
+    if now.in_the_way == InTheWay():
+        return ()
+    from .mig_mode import make_way, resets
+
     for gpu, shown in now.gpus:
         layout = settings.of(gpu)
         if layout is None or not answers(shown) or shown.current not in MODES or _busy(now, gpu):
             continue
         if resets(gpu, shown, layout.kind != OFF, now.in_the_way, past):
-            return True
-    return False
+            return make_way(todo, now.in_the_way)
+    return ()
 
 
 def _busy(now: Now, gpu: Gpu) -> bool:
@@ -172,20 +187,19 @@ def _busy(now: Now, gpu: Gpu) -> bool:
 
 
 def _plan_gpu(todo: Todo, seen: Seen, layout: Layout, now: Now, past: Past, found: Found) -> None:
-    """One GPU's steps in its lane; what it is to be after a boot is found before what is not known yet ends the lane."""
+    """One GPU's steps in its lane; what it is to be after a boot is found before what is not known ends the lane."""
     gpu, shown = seen
     if shown.current not in MODES:
         _without_mode(todo, gpu, shown)
         return
-    on = layout.kind != OFF
-    if not needs_change(layout, shown):
-        found.targets[gpu.uuid] = Target(gpu, on, as_they_are(shown))
+    if not needs_change(gpu, layout, shown):
+        found.targets[gpu.uuid] = Target(gpu, shown.on, as_they_are(shown))
         return
-    told = shown.branch >= TOLD_FROM
-    way = _way(gpu, shown, layout, told)
-    if way.reached and shown.on is on and MODES.get(shown.pending, on) is on:
-        found.targets[gpu.uuid] = Target(gpu, on, as_they_are(shown))
-        return
+    from .mig_instances import as_they_will_be, plan_instances
+    from .mig_mode import plan_mode
+
+    on, told = layout.kind != OFF, _is_told(shown)
+    way = way_of(gpu, layout, shown)
     if now.busy[gpu.uuid]:
         found.targets[gpu.uuid] = Target(gpu, shown.on, as_they_are(shown))
         found.busy[gpu.uuid] = "; ".join((f"{label(gpu)}: {', '.join(now.busy[gpu.uuid])}", *_forced(way, layout)))
@@ -213,12 +227,20 @@ def _without_mode(todo: Todo, gpu: Gpu, shown: Shown) -> None:
     todo.wait("RebootRequired", f"{said}: reboot the node")
 
 
-def _way(gpu: Gpu, shown: Shown, layout: Layout, told: bool) -> Goal:
-    """The way to the layout from what the GPU has."""
+def _is_told(shown: Shown) -> bool:
+    """Whether the driver takes the starts of instances."""
+    return shown.branch >= TOLD_FROM
+
+
+def way_of(gpu: Gpu, layout: Layout, shown: Shown) -> Goal:
+    """The way to the layout from what the GPU has; raises Refused where it cannot have it."""
+    from .mig_goal import goal, has, kinds_of
+    from .mig_instances import cleared
+
     if layout.kind in (OFF, EMPTY):
         return cleared(shown)
     if not shown.offered:
         raise StepFailed(f"nvidia-smi mig -lgip offers no profile on {label(gpu)}: see the kernel's log for it")
     kinds = kinds_of(shown.offered, shown.placements)
     there = has(shown.gis, shown.cis, kinds, label(gpu))
-    return goal(layout, kinds, there, label(gpu), told)
+    return goal(layout, kinds, there, label(gpu), _is_told(shown))

@@ -14,8 +14,7 @@ from ..core.plan import Past, Todo
 from ..core.step import Effect, Step, run
 from . import systemd
 from .gpu import Gpu, generation
-from .mig_goal import UNIT
-from .mig_state import MODES, InTheWay, Shown, label, mode, reset
+from .mig_state import MODES, UNIT, InTheWay, Shown, label, mode, reset
 
 DRM = "nvidia_drm"
 NEVER_RESET = frozenset(("hopper", "blackwell"))
@@ -64,7 +63,7 @@ def plan_mode(todo: Todo, gpu: Gpu, shown: Shown, on: bool, way: InTheWay, past:
     if not is_waiting(shown, on):
         todo.add(mode(gpu, on))
         if may_wait(gpu, shown, on) and _holders(way):  # then only nvidia-smi tells whether it has to be reset
-            raise NotKnownYet(f"MIG mode is turned {'on' if on else 'off'} on GPU {gpu.index}")
+            raise NotKnownYet(f"MIG mode of GPU {gpu.index} is turned {'on' if on else 'off'}")
         return True
     if needs_reset(gpu, shown, on) and way.drm:
         todo.wait(

@@ -13,6 +13,7 @@ from .gpu import Gpu
 from .mig import ComputeInstance, GpuInstance, Offered, Placements
 from .systemd import Systemd, UnitFile
 
+UNIT = "mig-layout"
 SMI = "nvidia-smi"
 # What nvidia-smi is asked, in this order: no other unit asks this line, so its answer is poisoned by our steps alone.
 QUERIED = ("index", "uuid", "pci.bus_id", "name", "mig.mode.current", "mig.mode.pending", "driver_version")
@@ -41,6 +42,10 @@ class Shown(NamedTuple):
     def on(self) -> bool:
         """Whether MIG mode is on; of a GPU that shows a mode."""
         return MODES[self.current]
+
+    def parts_of(self, gi: GpuInstance) -> tuple[ComputeInstance, ...]:
+        """The compute instances of a GPU instance."""
+        return tuple(ci for ci in self.cis if ci.gi == gi.id)
 
 
 class Seen(NamedTuple):
@@ -106,8 +111,8 @@ def mode(gpu: Gpu, on: bool) -> Step:
     return _change(
         gpu,
         ("-i", gpu.uuid, "-mig", "1" if on else "0"),
-        f"turn MIG mode {word} on {label(gpu)}",
-        f"MIG mode is turned {word} on GPU {gpu.index}",
+        f"turn {word} MIG mode of {label(gpu)}",
+        f"MIG mode of GPU {gpu.index} is turned {word}",
         barrier=True,
     )
 

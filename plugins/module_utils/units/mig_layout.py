@@ -11,7 +11,7 @@ from typing import Any
 from ..core.host import Host
 from ..core.plan import Unit
 from ..plan import mig_layout as planner
-from ..plan.mig_goal import UNIT as NAME
+from ..plan.mig_state import UNIT as NAME
 from ..plan.mig_state import Now
 
 

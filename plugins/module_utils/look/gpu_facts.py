@@ -16,10 +16,11 @@ from ..core.host import Host
 from ..plan.gpu import App, Gpu, Holder, MigDevice, generation
 from ..plan.mig import ComputeInstance, GpuInstance, layout_of, parse_profile
 from . import pci
-from .clients import apps_of, claimed, device_holders, gpu_nodes
+from .clients import apps_of, device_holders, gpu_nodes
 from .containers import VERSION, installed, versions
 from .driver import library, loaded
 from .each_gpu import NAMES, Row, each_gpu
+from .holds import holds, releasing
 from .mig import compute_instances, gpu_instances
 from .smi import listing, parse_list
 from .smi_fabric import fabric_states
@@ -205,7 +206,7 @@ def held(host: Host) -> list[dict[str, Any]]:
     """Allocations that have devices of this host, and releases that still wait; `fault` of one that has every GPU."""
     return [
         {"allocation_id": hold.allocation, "devices": list(hold.devices), "fault": hold.fault or None}
-        for hold in claimed(host)
+        for hold in (*holds(host), *releasing(host))
     ]
 
 

@@ -113,7 +113,10 @@ ATTENDANTS = frozenset(
         "nv-hostengine",
         "dcgm-exporter",
         "nvidia-device-plugin",
+        "gpu-feature-discovery",
+        "gpu-kubelet-plugin",  # of NVIDIA's DRA driver
         "nvidia-smi",
+        "nvidia-powerd",
         "nvidia-imex",
         "nvlsm",
     )

@@ -263,7 +263,11 @@ def test_holds_and_releases() -> None:
     devices = [{"name": uuid, "annotations": {"bcd.dev/device-id": uuid}}]
     host.put("/etc/cdi/bcd-alloc_1.json", json.dumps({"kind": "bcd.dev/gpu", "devices": devices}))
     host.put("/etc/cdi/bcd-alloc_2.json", "{")
-    first, second = facts(host)["holds"]
+    mig = "MIG-0f1b7064-c96d-5f72-b79f-b5d83f478054"
+    record = {"version": 1, "releases": {"alloc_9": {"devices": [mig]}}}
+    host.put("/var/lib/bcd-hostconfig/releasing.json", json.dumps(record))
+    first, second, third = facts(host)["holds"]
+    assert third == {"allocation_id": "alloc_9", "devices": [mig], "fault": None}
     assert first == {"allocation_id": "alloc_1", "devices": [uuid], "fault": None}
     assert (second["allocation_id"], second["devices"]) == ("alloc_2", [])
     assert "every GPU counts as held" in second["fault"]

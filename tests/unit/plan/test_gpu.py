@@ -252,7 +252,14 @@ def test_a_mig_devices_uuid_is_attributed_by_the_listing_and_is_any_gpus_without
 
 
 def test_who_only_attends_to_gpus() -> None:
-    attending = ("nvidia-persistenced", "nvidia-persiste", "nv-fabricmanager", "nv-fabricmanage", "nv-hostengine")
-    assert [is_attendant(name) for name in attending] == [True] * 5
+    attending = (
+        "nvidia-persistenced",
+        "nvidia-persiste",
+        "nv-fabricmanager",
+        "nv-fabricmanage",
+        "nv-hostengine",
+        "gpu-feature-dis",
+    )
+    assert [is_attendant(name) for name in attending] == [True] * 6
     using = ("python3", "Xorg", "nvidia-cuda-mps-server", "nvidia", "nvidia-smi-of-mine", "")
     assert [is_attendant(name) for name in using] == [False] * 6

@@ -272,7 +272,7 @@ class DriverMachine(FakeHost):
 
     def act_as(self, argv: tuple[str, ...]) -> Answer | None:
         """The answer that a test has for a command line, if any."""
-        line = " ".join(argv)
+        line = " ".join(argv) + " "
         return next((answer for start, answer in self.fails.items() if line.startswith(start)), None)
 
     def _call(self, argv: tuple[str, ...]) -> Answer:

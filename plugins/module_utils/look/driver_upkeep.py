@@ -65,6 +65,12 @@ def is_active(host: Host, name: str) -> bool:
     return host.ask(("systemctl", "is-active", name)).rc == 0
 
 
+def idle(host: Host, owed: frozenset[str]) -> tuple[str, ...]:
+    """The services that a pass stopped ("start <name>" is owed) and that do not run; nvidia-persistenced is its own."""
+    names = sorted(debt[len("start ") :] for debt in owed if debt.startswith("start "))
+    return tuple(name for name in names if name != PERSISTENCED and not is_active(host, f"{name}.service"))
+
+
 def persistenced(host: Host) -> Service | None:
     """nvidia-persistenced as systemd has it, None where it is not installed."""
     name = f"{PERSISTENCED}.service"

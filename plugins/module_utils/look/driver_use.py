@@ -9,9 +9,10 @@ A host whose driver is as it should be needs none of this.
 from __future__ import annotations
 
 from ..core.host import Host
+from ..plan.nvidia_driver import Now
 from ..plan.nvidia_driver_packages import Shelf
 from ..plan.nvidia_driver_swap import ROOTS, SERVICES, Module, Use
-from ..plan.nvidia_driver_version import MODULE_NAMES, OnDisk
+from ..plan.nvidia_driver_version import MODULE_NAMES
 from ..plan.nvidia_packages import driver_globs
 from .clients import device_holders
 from .driver_upkeep import MODULES, has_unit, is_active
@@ -54,16 +55,16 @@ def stack(host: Host) -> tuple[Module, ...]:
     return tuple(found[name] for name in sorted(found))
 
 
-def shelf(host: Host, unit: str, on_disk: OnDisk | None, library: str | None, prefer: str) -> Shelf:
+def shelf(host: Host, unit: str, now: Now) -> Shelf:
     """The packages, and where else a module file lies when the running kernel has none."""
     running = release(host)
-    others = () if on_disk else tuple(name for name in host.names("/lib/modules") if name != running)
+    others = () if now.on_disk else tuple(name for name in host.names("/lib/modules") if name != running)
     return Shelf(
         release=running,
-        on_disk=on_disk,
-        library=library,
+        on_disk=now.on_disk,
+        library=now.library,
         packages=packages(host, driver_globs(distribution(host)), unit),
-        prefer=prefer,
+        loaded=now.loaded.version if now.loaded else "",
         elsewhere=tuple(name for name in others if _has_module(host, name)),
         headers=host.exists(f"/lib/modules/{running}/build"),
         signed=bool(only_signed(host)),

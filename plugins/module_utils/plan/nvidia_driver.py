@@ -53,7 +53,8 @@ class Settings(NamedTuple):
 
 
 class Now(NamedTuple):
-    """What the host shows. `modules`: names of loaded modules, as NVIDIA gives them.
+    """What the host shows. `modules`: names of loaded modules, as NVIDIA gives them. `idle`: services that a pass
+    stopped and that do not run.
 
     Seen only where it is needed: `use` where the loaded driver is not the one that is asked for, `shelf` where packages
     are to be looked at, `only_signed` (why the kernel takes no unsigned module, or "") where one is to be loaded.
@@ -68,6 +69,7 @@ class Now(NamedTuple):
     modules: frozenset[str] = frozenset()
     nodes: Nodes = Nodes()
     persistenced: Service | None = None
+    idle: tuple[str, ...] = ()
     use: Use | None = None
     shelf: Shelf | None = None
     only_signed: str = ""
@@ -115,12 +117,6 @@ def is_on_disk(target: Target, on_disk: OnDisk | None, library: str | None) -> b
 def is_loaded(loaded: Loaded | None, on_disk: OnDisk | None) -> bool:
     """Whether what is loaded is what is on the disk."""
     return loaded is not None and on_disk is not None and loaded == Loaded(on_disk.version, on_disk.flavour)
-
-
-def preferred(target: Target, now: Now) -> str:
-    """The version of the branch to stay with, where one is on the host: nothing asks for a newer one."""
-    here = (now.library or "", now.loaded.version if now.loaded else "")
-    return next((version for version in here if branch_of(version) == target.branch), "")
 
 
 # -- the plan
@@ -199,13 +195,14 @@ def _plan_disk(todo: Todo, target: Target, now: Now, past: Past) -> Loaded | Non
     obstacle = _obstacle(target, now, past, installs=True)
     after = "the driver is installed and " + ("the node is rebooted" if obstacle else LOADED)
     swaps = now.loaded is not None and not fits
-    version = plan_install(
-        todo, target, now.shelf, past, effects=brings(now.gpus, after), disruption="gpu" if swaps else "none"
-    )
-    if version == "" and not fits:
-        say_what_is_wrong(todo, target, now.shelf)
+    effects = brings(now.gpus, after)
+    coming = plan_install(todo, target, now.shelf, past, effects=effects, disruption="gpu" if swaps else "none")
+    if coming is None:
+        return there if fits else None
+    if not coming.planned and not fits:
+        say_what_is_wrong(todo, target, coming.version, now.shelf)
         return None
-    return Loaded(version, target.flavour) if version else there if fits else None
+    return Loaded(coming.version, target.flavour) if coming.planned else there
 
 
 def _plan_loaded(todo: Todo, target: Target, coming: Loaded, now: Now, past: Past) -> None:
@@ -216,11 +213,23 @@ def _plan_loaded(todo: Todo, target: Target, coming: Loaded, now: Now, past: Pas
             _plan_upkeep(todo, now, past)
         return
     obstacle = _obstacle(target, now, past, installs)
+    from .nvidia_driver_swap import (
+        LANE,
+        Use,
+        others_of,
+        owed_modules,
+        plan_load,
+        plan_unload,
+        restarts,
+        start_former,
+        start_service,
+    )
+
     if obstacle:
         todo.wait(*obstacle)
+        if now.loaded:
+            start_former(todo, past)
         return
-    from .nvidia_driver_swap import LANE, Use, others_of, owed_modules, plan_load, plan_unload, restarts, start_service
-
     use = now.use or Use()
     others = tuple(dict.fromkeys((*others_of(use), *owed_modules(past))))
     after = f"the driver is {'installed and ' if installs else ''}{LOADED}"
@@ -271,7 +280,7 @@ def _in_use(target: Target, now: Now, past: Past) -> tuple[str, str] | None:
 
 def _plan_upkeep(todo: Todo, now: Now, past: Past) -> None:
     """The right driver is loaded: unified memory, what a killed pass took out, device nodes, persistenced."""
-    from .nvidia_driver_swap import LANE, UVM, load_again, load_uvm, owed_modules, owed_services, start_service
+    from .nvidia_driver_swap import LANE, UVM, load_again, load_uvm, owed_modules, start_service
 
     with todo.lane(LANE):
         if UVM not in now.modules:
@@ -283,7 +292,6 @@ def _plan_upkeep(todo: Todo, now: Now, past: Past) -> None:
         make_nodes(todo, now.nodes)
     with todo.lane(PERSISTENCED):
         keep_running(todo, now.persistenced)
-    for service in owed_services(past):
-        if service != PERSISTENCED:
-            with todo.lane(service):
-                todo.add(start_service(service))
+    for service in now.idle:
+        with todo.lane(service):
+            todo.add(start_service(service))

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from ..core.plan import Past, Todo
 from ..core.step import Effect, fail
 from .nvidia_driver_flavour import UNIT
-from .nvidia_driver_version import INSTALL_DEBT, OPEN, OnDisk, Target
+from .nvidia_driver_version import INSTALL_DEBT, OPEN, OnDisk, Target, branch_of, by_number
 from .nvidia_install import install_choice
 from .nvidia_packages import Choice, PackageSet, choose, driver_sets, headers, names_of, unserved
 from .packages import Offer, Packages, Wanted, not_offered, offers, refresh, upstream
@@ -20,25 +20,31 @@ from .packages_install import settle_holds
 class Shelf(NamedTuple):
     """What is on the disk for the running kernel `release`: the module file, the library, the packages.
 
-    `prefer`: the version of the branch that is in use, "" for none. `elsewhere`: other installed kernels that have a
-    module file. `headers`: whether modules can be built for the running kernel. `signed`: only signed modules can be
-    loaded.
+    `loaded`: the loaded driver's version, "" for none. `elsewhere`: other installed kernels that have a module file.
+    `headers`: whether modules can be built for the running kernel. `signed`: only signed modules can be loaded.
     """
 
     release: str
     on_disk: OnDisk | None
     library: str | None
     packages: Packages
-    prefer: str = ""
+    loaded: str = ""
     elsewhere: tuple[str, ...] = ()
     headers: bool = True
     signed: bool = False
 
 
+class Coming(NamedTuple):
+    """The driver's version in the packages that are chosen, and whether their installation is planned."""
+
+    version: str
+    planned: bool
+
+
 def plan_install(
     todo: Todo, target: Target, shelf: Shelf, past: Past, effects: tuple[Effect, ...], disruption: str
-) -> str | None:
-    """Plan the installation; the driver's version after it, "" when all is installed, None when nothing can be.
+) -> Coming | None:
+    """Plan the installation; what is there after it, None when nothing can be installed.
 
     Behind it the runner looks again: no driver is taken out before the module file of the new one is there.
     """
@@ -74,7 +80,7 @@ def _find(todo: Todo, target: Target, shelf: Shelf, past: Past, refreshed: str) 
     builds = shelf.headers or wants is None or _is_offered(wants, offered)
     usable = sets if builds else tuple(one for one in sets if not _is_built(one))
     choice = None
-    for version in (target.version,) if target.version else (shelf.prefer, "") if shelf.prefer else ("",):
+    for version in _versions(target, shelf, usable):
         choice = choice or choose(usable, offered, packages, target.branch, version)
     if choice is not None:
         extra = (wants,) if wants and not shelf.headers and _is_built(choice.set) else ()
@@ -90,6 +96,20 @@ def _find(todo: Todo, target: Target, shelf: Shelf, past: Past, refreshed: str) 
     return None
 
 
+def _versions(target: Target, shelf: Shelf, sets: tuple[PackageSet, ...]) -> tuple[str, ...]:
+    """The versions to look for, "" for the newest: that of the installed packages or the loaded driver comes first.
+
+    A newer driver in the package sources is no reason to install it.
+    """
+    if target.version:
+        return (target.version,)
+    packages = shelf.packages
+    names = {name for one in sets for name in one.driver if name in packages.installed}
+    here = {upstream(packages.version(name)) for name in names} or {shelf.loaded}
+    mine = sorted((version for version in here if branch_of(version) == target.branch), key=by_number, reverse=True)
+    return (*mine, "")
+
+
 def _is_built(one: PackageSet) -> bool:
     """Whether dkms builds the set's module on the host."""
     return not one.prebuilt
@@ -101,7 +121,7 @@ def _is_offered(wants: Wanted, offered: tuple[Offer, ...]) -> bool:
     )
 
 
-def _taken(todo: Todo, made: Todo, version: str, planned: bool) -> str | None:
+def _taken(todo: Todo, made: Todo, version: str, planned: bool) -> Coming | None:
     """Take over what was planned, whose last step settles the debt; None where a step of it cannot be taken."""
     plan = made.plan()
     for wait in plan.pending:
@@ -112,45 +132,37 @@ def _taken(todo: Todo, made: Todo, version: str, planned: bool) -> str | None:
         todo.add(*plan.steps[:-1], last._replace(pays=(*last.pays, INSTALL_DEBT)))
     if any(step.kind in ("fail", "later") for step in plan.steps):
         return None
-    return version if planned else ""
+    return Coming(version, planned)
 
 
-def say_what_is_wrong(todo: Todo, target: Target, shelf: Shelf) -> None:
-    """The packages are as they should be, and what is on the disk is not: say what, and what to do."""
-    action = f"install the driver {target.words}"
-    if shelf.on_disk is None and shelf.elsewhere:
+def say_what_is_wrong(todo: Todo, target: Target, version: str, shelf: Shelf) -> None:
+    """The packages, of this version, are in place, and what is on the disk is not as they have it: say what to do."""
+    module = shelf.on_disk
+    if module is None and shelf.elsewhere:
         todo.wait(
             "RebootRequired",
             f"{UNIT}: the running kernel {shelf.release} has no module nvidia, and {', '.join(shelf.elsewhere)} has: "
             "reboot the node into it",
         )
-    elif shelf.on_disk is None:
-        todo.add(
-            fail(
-                action,
-                f"{UNIT}: the packages of the driver are installed, and the running kernel {shelf.release} has no "
-                f"module nvidia: install its headers (linux-headers-{shelf.release}, or kernel-devel-{shelf.release}) "
-                "and run dkms autoinstall, or install the module that is built for it",
-            )
+        return
+    if module is None:
+        wrong = (
+            f"the running kernel {shelf.release} has no module nvidia: install its headers "
+            f"(linux-headers-{shelf.release}, or kernel-devel-{shelf.release}) and run dkms autoinstall, or install "
+            "the module that is built for it"
         )
-    elif shelf.library == shelf.on_disk.version:
-        todo.add(
-            fail(
-                action,
-                f"{UNIT}: the packages of the driver {target.words} are installed, and the module file for the kernel "
-                f"{shelf.release} is {shelf.on_disk.version}, {shelf.on_disk.flavour} "
-                f"({shelf.on_disk.path or 'see modinfo nvidia'}): see dkms status, and remove what else put it there",
-            )
+    elif (module.version, module.flavour) != (version, target.flavour):
+        wrong = (
+            f"the module file for the kernel {shelf.release} is {module.version}, {module.flavour} "
+            f"({module.path or 'see modinfo nvidia'}): see dkms status, and remove what else put it there"
         )
     else:
-        todo.add(
-            fail(
-                action,
-                f"{UNIT}: the packages of the driver are installed, and its library on the disk is "
-                f"{shelf.library or 'missing'} where the module is {shelf.on_disk.version}: remove what another "
-                "installer left, and install the packages again",
-            )
+        wrong = (
+            f"the library on the disk is {shelf.library or 'missing'}: remove what another installer left, and install "
+            "the packages again"
         )
+    message = f"{UNIT}: the packages of the driver {version}, {target.flavour} are installed, and {wrong}"
+    todo.add(fail(f"install the driver {target.words}", message))
 
 
 def keep_held(todo: Todo, target: Target, packages: Packages, past: Past) -> None:

@@ -1,7 +1,11 @@
 # Copyright (c) 2026 bettercompute
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The driver's kernel modules: who uses them, taken out leaf first, loaded again."""
+"""The driver's kernel modules: who uses them, taken out leaf first, loaded again.
+
+What is taken out or stopped on the way is a debt. No exit status settles one: it stands until the host shows the module
+loaded and the service active.
+"""
 
 from __future__ import annotations
 
@@ -19,6 +23,7 @@ ROOTS = ("nvidia", "nvidia_current")  # Debian's own packages have the second na
 UVM = "nvidia_uvm"
 # Which goes first where nothing else decides; what is not listed goes before them all.
 LEAF_FIRST = ("nvidia_peermem", "nv_peer_mem", "gdrdrv", "nvidia_fs", UVM, "nvidia_drm", "nvidia_modeset", "nvidia")
+OWN = ("nvidia_peermem", "nvidia_drm", "nvidia_modeset")  # come with every driver
 # Services that are stopped for a swap, the programs by which they have GPUs open, and the unit of ours that starts
 # the service again by itself.
 SERVICES: Mapping[str, tuple[tuple[str, ...], str]] = {
@@ -153,21 +158,20 @@ def load_uvm(disruption: str = "none") -> Step:
 
 
 def load_again(todo: Todo, name: str, past: Past, disruption: str = "none") -> None:
-    """Load a module that stood on the former driver. One that does not fit the new one is said, and stops nothing."""
+    """Load a module that stood on the former driver.
+
+    One that is not NVIDIA's driver's own may not fit the new one: that is said, and stops nothing.
+    """
+    step = run(("modprobe", name), f"load the module {name} again", disruption=disruption)
+    if name in OWN:
+        todo.add(step)
+        return
     tried = f"load {name} again"
     said = past.tried.get(tried)
     if said:
         todo.note(f"{name} was loaded on the former driver, and cannot be loaded on this one: {said}")
     elif said is None:
-        todo.add(
-            run(
-                ("modprobe", name),
-                f"load the module {name} again",
-                disruption=disruption,
-                tries=tried,
-                pays=(f"load {name}",),
-            )
-        )
+        todo.add(step._replace(tries=tried))
 
 
 def owed_modules(past: Past) -> tuple[str, ...]:
@@ -193,13 +197,21 @@ def owed_services(past: Past) -> tuple[str, ...]:
     return tuple(sorted(debt[len("start ") :] for debt in past.owed if debt.startswith("start ")))
 
 
+def start_former(todo: Todo, past: Past) -> None:
+    """Start what a pass stopped and left so, while the former driver stays: once a boot, as it may not fit any more."""
+    for name in owed_services(past):
+        tried = f"start {name} on the former driver"
+        if tried not in past.tried:
+            with todo.lane(name):
+                todo.add(start_service(name)._replace(tries=tried))
+
+
 def start_service(name: str) -> Step:
     """Start one service."""
     service = f"{name}.service"
     return run(
         ("systemctl", "start", service),
         f"start {name}",
-        pays=(f"start {name}",),
         effects=(Effect("answers", f"systemctl is-active {service}", "active\n"),),
     )
 

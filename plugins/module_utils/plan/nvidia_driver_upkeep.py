@@ -156,4 +156,4 @@ def keep_running(todo: Todo, service: Service | None) -> None:
     if service.enabled == "disabled":
         todo.add(run(("systemctl", "enable", "--no-reload", unit), f"enable {PERSISTENCED}"))
     if not service.active:
-        todo.add(run(("systemctl", "start", unit), f"start {PERSISTENCED}", pays=(f"start {PERSISTENCED}",)))
+        todo.add(run(("systemctl", "start", unit), f"start {PERSISTENCED}"))

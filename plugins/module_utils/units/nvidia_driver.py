@@ -10,7 +10,7 @@ from ..core.host import Host
 from ..core.plan import Unit
 from ..core.records import Records
 from ..look.driver import library, loaded, on_disk
-from ..look.driver_upkeep import modules, native, nodes, persistenced
+from ..look.driver_upkeep import idle, modules, native, nodes, persistenced
 from ..look.pci import gpus
 from ..look.systemd import systemd
 from ..plan import nvidia_driver as planner
@@ -32,12 +32,14 @@ def look(host: Host, settings: planner.Settings | None) -> planner.Now:
     target, _notes = planner.target_of(settings, now.gpus, now.loaded)
     now = now._replace(on_disk=on_disk(host), library=library(host), modules=modules(host))
     fits = planner.is_on_disk(target, now.on_disk, now.library)
-    if not fits or target.version or INSTALL_DEBT in Records(host).past(NAME).owed:
+    owed = Records(host).past(NAME).owed
+    if not fits or target.version or INSTALL_DEBT in owed:
         from ..look.driver_use import shelf  # package tables: not for a host whose driver is as it should be
 
-        now = now._replace(shelf=shelf(host, NAME, now.on_disk, now.library, planner.preferred(target, now)))
+        now = now._replace(shelf=shelf(host, NAME, now))
     if fits and planner.is_loaded(now.loaded, now.on_disk):
-        return now._replace(nodes=nodes(host), persistenced=persistenced(host) if systemd(host).running else None)
+        service = persistenced(host) if systemd(host).running else None
+        return now._replace(nodes=nodes(host), persistenced=service, idle=idle(host, owed))
     from ..look.driver_use import only_signed, use
 
     return now._replace(use=use(host) if now.loaded else None, only_signed=only_signed(host))

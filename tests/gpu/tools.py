@@ -21,11 +21,12 @@ NO_NVML = (
     'level=error msg="failed to generate CDI spec: failed to create device CDI specs: failed to construct device spec '
     'generators: failed to initialize NVML: {}"\n'
 )
+HOOK = "/usr/bin/nvidia-cdi-hook"
 RO = ["ro", "nosuid", "nodev", "rbind", "rprivate"]
-MIG_DIGITS = re.compile(r"\d+")
+MIB = re.compile(r"0*([1-9]\d*)([Gg])?")
 
 
-def ctk(machine: Machine, words: tuple[str, ...], folder: str = nodes.LIBRARY_FOLDER) -> Answer:
+def ctk(machine: Machine, words: tuple[str, ...], folder: str = nodes.LIBRARY_FOLDER, hook: str = HOOK) -> Answer:
     """nvidia-ctk, its spec on standard output: `--output` is the caller's to follow, with `output_of`."""
     if words[:1] in (("--version",), ("-v",)):
         return 0, f"NVIDIA Container Toolkit CLI version {machine.toolkit}\ncommit: 0000000000000000\n", ""
@@ -51,7 +52,7 @@ def ctk(machine: Machine, words: tuple[str, ...], folder: str = nodes.LIBRARY_FO
         "cdiVersion": "0.5.0" if indexed else "0.3.0",
         "kind": "nvidia.com/gpu",
         "devices": devices,
-        "containerEdits": _common(machine, folder),
+        "containerEdits": _common(machine, folder, hook),
     }
     return 0, json.dumps(spec, separators=(",", ":")) + "\n", ""
 
@@ -94,11 +95,10 @@ def _devices(machine: Machine, strategies: list[str]) -> list[dict[str, Any]]:
     return [{"name": name, "containerEdits": {"deviceNodes": parts}} for name, parts in sorted(found)]
 
 
-def _common(machine: Machine, folder: str) -> dict[str, Any]:
+def _common(machine: Machine, folder: str, hook: str) -> dict[str, Any]:
     shown = nodes.files(machine)
     every = [("/dev/nvidia-modeset", 195, 254), ("/dev/nvidia-uvm", 510, 0), ("/dev/nvidia-uvm-tools", 510, 1)]
     every.append(("/dev/nvidiactl", 195, 255))
-    hook = "/usr/bin/nvidia-cdi-hook"
     paths = [*(f"{folder}/{name}.{machine.library}" for name in nodes.LIBRARIES)]
     return {
         "env": [f"NVIDIA_CTK_LIBCUDA_DIR={folder}", "NVIDIA_VISIBLE_DEVICES=void"],
@@ -149,14 +149,24 @@ def _mps_command(machine: Machine, daemon: dict[str, Any], words: list[str]) -> 
         return f"{daemon['percentage']}\n"
     if verb == "get_default_active_thread_percentage":
         return f"{daemon['percentage']}\n"
-    devices = len(daemon["visible"]) or len(machine.cards)
     if verb == "set_default_device_pinned_mem_limit":
-        if len(given) == 2 and given[0].isdigit() and int(given[0]) < devices and MIG_DIGITS.match(given[1]):
-            daemon["limits"][given[0]] = given[1]
+        # A device is a number, whether it is there or not; a UUID reads as device 0, and takes its limit away.
+        size = MIB.match(given[1]) if len(given) == 2 and given[0].isdigit() else None
+        daemon["limits"][given[0] if given and given[0].isdigit() else "0"] = given[1] if size else ""
         return ""
     if verb == "get_default_device_pinned_mem_limit":
-        limit = daemon["limits"].get(given[0] if given else "")
-        return f"{limit}\n" if limit else ""
+        return _size(daemon["limits"].get(given[0] if given else "", ""))
+    if verb == "get_server_status":
+        return f"Server {given[0]} not found\n"
     if verb in ("get_server_list", "get_device_client_list", "start_server"):
         return ""
     return {"ps": "Server not found\n", "get_default_client_priority": "0\n"}.get(verb, f'Unknown command "{verb}"\n')
+
+
+def _size(limit: str) -> str:
+    """A limit as it is printed: whole GiB from 1024 MiB on, without the rest."""
+    found = MIB.match(limit)
+    if not found:
+        return ""
+    mebibytes = int(found.group(1)) * (1024 if found.group(2) else 1)
+    return f"{mebibytes // 1024}G\n" if mebibytes >= 1024 else f"{mebibytes}M\n"

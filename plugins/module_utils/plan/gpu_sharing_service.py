@@ -26,8 +26,6 @@ STATE = ("systemctl", "is-active", SERVICE)
 SHARE = "default_active_thread_percentage"
 MEMORY = "default_device_pinned_mem_limit"
 UNKNOWN = "Unknown command"  # an older daemon's whole answer to what it does not know
-UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
-SIZE = re.compile(r"(\d+)([KMGT]?)B?", re.IGNORECASE)
 VISIBLE = re.compile(r"^Environment=CUDA_VISIBLE_DEVICES=(.*)$", re.MULTILINE)
 
 
@@ -134,7 +132,12 @@ def questions(count: int) -> tuple[str, ...]:
 
 def answers(shares: tuple[Share, ...], percentage: int) -> tuple[str, ...]:
     """What the daemon answers to `questions` when the limits are in force."""
-    return (f"{percentage:.1f}\n", *(f"{share.memory}M\n" for share in shares))
+    return (f"{percentage:.1f}\n", *(f"{printed(share.memory)}\n" for share in shares))
+
+
+def printed(memory: int) -> str:
+    """MiB as the daemon prints them: whole GiB from 1024 on, and nothing of the rest."""
+    return f"{memory // 1024}G" if memory >= 1024 else f"{memory}M"
 
 
 def is_share(text: str, percentage: int) -> bool:
@@ -146,6 +149,5 @@ def is_share(text: str, percentage: int) -> bool:
 
 
 def is_memory(text: str, memory: int) -> bool:
-    """Whether a printed size, "2G" or "2048M", is this many MiB."""
-    found = SIZE.fullmatch(text.strip())
-    return found is not None and int(found.group(1)) * UNITS.get(found.group(2).upper(), 1) == memory * UNITS["M"]
+    """Whether a printed size is this many MiB, exactly or as far as the daemon prints them."""
+    return text.upper() in (f"{memory}M", printed(memory))

@@ -84,8 +84,8 @@ class Joined(NamedTuple):
 class Now(NamedTuple):
     """What the host shows; the rest is looked at where the board needs a Fabric Manager.
 
-    `driver` is the loaded driver's full version, `library` that of its library on the disk. `fabric` may be a value that raises when it is used. `holds` are
-    the allocations that have GPUs here. `umad`: the module is there.
+    `driver` is the loaded driver's full version, `library` that of its library on the disk. `fabric` may be a value
+    that raises when it is used. `holds` are the allocations that have GPUs here. `umad`: the module is there.
     """
 
     board: Board = Board()

@@ -19,8 +19,8 @@ from ansible_collections.bettercompute.bcd.plugins.module_utils.core.errors impo
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.plan import Answer, Ask
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan import toml
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.toml_text import render
-from tests.gpu.fake import GpuHost
-from tests.gpu.fake import systemctl as gpu_systemctl
+from tests.gpu.fake import GpuHost, nvidia_ctk
+from tests.gpu.fake_systemd import systemctl as gpu_systemctl
 from tests.gpu.model import Machine
 from tests.unit.fake_host import FakeHost
 
@@ -83,15 +83,26 @@ class ContainerHost(GpuHost):
         self.versions = dict(runtimes or {})
         self.running = set(self.versions) - {"podman"}
         self.restarts: list[str] = []
-        self.programs.update({"stat": stat, "systemctl": systemctl})
+        self.put("/etc/os-release", 'ID=debian\nVERSION_ID="12"\nVERSION_CODENAME=bookworm\n')
+        self.put("/proc/sys/kernel/arch", "x86_64\n")
+        self.offered = "1.18.1-1"  # of the toolkit, in apt's index
+        self.programs.update({"stat": stat, "systemctl": systemctl, **APT})
         programs = {"containerd": containerd, "docker": dockerd, "crio": silent, "podman": silent}
         for name in self.versions:
             self.programs["dockerd" if name == "docker" else name] = programs[name]
+        del self.programs["nvidia-ctk"]
         if toolkit:
-            self.put("/usr/bin/nvidia-ctk", "")
+            self.unpack()
+
+    def unpack(self, refresh: bool = False) -> None:
+        """Install the toolkit, with nvidia-cdi-refresh or from before it."""
+        self.programs["nvidia-ctk"] = nvidia_ctk
+        self.put("/usr/bin/nvidia-ctk", "")
+        if self.text(RUNTIME) is None:
             self.put(RUNTIME, PACKAGED)
-        else:
-            del self.programs["nvidia-ctk"]
+        if refresh:
+            self.put(REFRESH, "[Service]\nExecStart=/usr/bin/nvidia-ctk cdi generate\n")
+            self.put(REFRESH_ENV, ENVIRONMENT)
 
     def answer(self, question: Ask) -> Answer:
         """A question with its files at hand, and gone after it."""
@@ -273,6 +284,42 @@ def systemctl(host: FakeHost, argv: tuple[str, ...]) -> Answer:
     return Answer(0, "")
 
 
+# -- apt
+
+
+def find(host: FakeHost, argv: tuple[str, ...]) -> Answer:
+    """find PATH -mmin -N: the path, when it is there."""
+    return Answer(0, f"{argv[1]}\n") if argv[1] in host.files else Answer(1, "", "find: no such file\n")
+
+
+def dpkg_query(host: FakeHost, _argv: tuple[str, ...]) -> Answer:
+    """The toolkit, when it is installed."""
+    there = "nvidia-ctk" in host.programs
+    return Answer(0 if there else 1, f"ii |{PACKAGE}|{of(host).offered}\n" if there else "")
+
+
+def apt_cache(host: FakeHost, _argv: tuple[str, ...]) -> Answer:
+    """What the index offers of the toolkit."""
+    offered = of(host).offered
+    return Answer(0, f" {PACKAGE} | {offered} | https://nvidia.example stable Packages\n" if offered else "")
+
+
+def apt_get(host: FakeHost, argv: tuple[str, ...]) -> Answer:
+    """apt-get update, and install, also on paper."""
+    if "install" in argv and "-s" in argv:
+        return Answer(0, f"Inst {PACKAGE} ({of(host).offered} x [amd64])\n")
+    if "install" in argv:
+        of(host).unpack(refresh=of(host).offered >= "1.18")
+    return Answer(0, "")
+
+
+PACKAGE = "nvidia-container-toolkit"
+APT = {"find": find, "dpkg-query": dpkg_query, "apt-cache": apt_cache, "apt-get": apt_get}
+ENVIRONMENT = """# This file can be used to override the configuration of the
+#   nvidia-ctk cdi generate
+# command.
+# NVIDIA_CTK_CDI_OUTPUT_FILE_PATH=/var/run/cdi/nvidia.yaml
+"""
 PACKAGED = """#accept-nvidia-visible-devices-as-volume-mounts = false
 #accept-nvidia-visible-devices-envvar-when-unprivileged = true
 disable-require = false

@@ -207,11 +207,17 @@ def _refuse_version_1(main: Table) -> None:
 def _refuse_idle(now: Containerd, after: Table, cdi: bool) -> None:
     cri = cri_of(after)
     if cri is None or not shows(cri, cdi):
-        behind = ", ".join(now.imports[now.imports.index(now.path) + 1 :])
+        behind = (_having(now) or [CONFIG])[-1]
         raise Refused(
-            f"{UNIT}: {now.path} comes to nothing, since {behind or CONFIG} is read after it and has a table of the "
-            "CRI plugin too: merge that table into a file that is read before"
+            f"{UNIT}: {now.path} comes to nothing, since {behind} is read after it and has a table of the CRI plugin too: "
+            f"merge that table into {CONFIG}"
         )
+
+
+def _having(now: Containerd) -> list[str]:
+    """The drop-ins of others that have a table of the CRI plugin, in the order of reading."""
+    names = {OLD_CRI, NEW_CRI}
+    return [path for path, text in now.read if names & toml.parse(text, path).get("plugins", {}).keys()]
 
 
 def _refuse_lost(now: Containerd, names: list[str]) -> None:
@@ -225,7 +231,7 @@ def _refuse_lost(now: Containerd, names: list[str]) -> None:
 
 def _note_hidden(todo: Todo, now: Containerd, modern: bool) -> None:
     """Name nvidia-ctk's drop-in where it hides what others wrote before it."""
-    having = [path for path, text in now.read if OLD_CRI in toml.parse(text, path).get("plugins", {})]
+    having = _having(now)
     if not modern and len(having) > 1 and having[-1].endswith(f"/{CTK}"):
         todo.note(
             f"{having[-1]}, which nvidia-ctk runtime configure wrote, replaces what {', '.join(having[:-1])} says "

@@ -10,12 +10,13 @@ from typing import Any
 
 from ..core.errors import NotReady, Refused
 from ..core.plan import Past, Todo
-from .gpu import Gpu, check_select, first_match, value
+from .gpu import Gpu, check_select, first_match, generation, value
 from .gpu_sharing_seen import UNIT, Card, Now, answered, no_value
 from .gpu_sharing_service import Share
 
 LAYOUTS = "mig-layout"  # the unit
 OFF = "off"
+BEFORE_VOLTA = ("maxwell", "pascal")
 WITHOUT_MIG = frozenset(("[N/A]", "N/A", "[Not Supported]", "Not Supported"))  # a GPU that cannot have it
 
 
@@ -44,6 +45,7 @@ def shares(todo: Todo, now: Now, past: Past, replicas: int) -> tuple[Share, ...]
         raise NotReady(f"{UNIT}: nvidia-smi shows no GPU: see that the driver fits those of this host")
     found = []
     with_mig = []
+    old = [str(gpu.index) for gpu, _card in now.gpus if generation(gpu.name) in BEFORE_VOLTA]
     for gpu, card in now.gpus:
         if answered(card) and _has_mig(gpu, card, now, past):
             with_mig.append(str(gpu.index))
@@ -55,6 +57,8 @@ def shares(todo: Todo, now: Now, past: Past, replicas: int) -> tuple[Share, ...]
             f"{UNIT}: every GPU of this host has or is to have MIG, whose instances one MPS daemon cannot serve: take "
             f"{UNIT} out, or set the layout of a GPU to off"
         )
+    if old:
+        todo.note(f"GPU(s) {', '.join(old)} are from before Volta, where MPS serves 16 clients and limits none of them")
     if with_mig:
         todo.note(f"MPS leaves out GPU(s) {', '.join(with_mig)}, which have or are to have MIG")
     return tuple(found)

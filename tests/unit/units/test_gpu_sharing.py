@@ -404,6 +404,11 @@ def test_persistence_mode_that_is_off_is_said() -> None:
     assert [note for note in go(UNIT, host, MPS).notes if "persistence mode is off on GPU(s) 1" in note]
 
 
+def test_gpus_that_limit_no_client_are_named() -> None:
+    notes = go(UNIT, host_of("P100", "V100"), MPS).notes
+    assert notes == ("GPU(s) 0 are from before Volta, where MPS serves 16 clients and limits none of them",)
+
+
 # -- readiness
 
 
@@ -497,6 +502,15 @@ def test_a_dead_gpu_fails_by_itself_and_the_others_are_shared() -> None:
     assert (outcome.state, outcome.failure.retryable) == ("progressing", True)
     assert "GPU is lost" in outcome.failure.message
     assert daemon(host)["visible"] == uuids(host)[1:]
+
+
+def test_a_gpu_that_dies_under_a_held_slot_disturbs_no_one() -> None:
+    host = shared()
+    hold(host, "alloc_1", f"{uuids(host)[1]}/s3")
+    host.machine.cards[0].dead = "fields"
+    outcome = go(UNIT, host, MPS)
+    assert outcome.failure is not None
+    assert (reasons(outcome), daemon(host)["visible"], host.calls) == (["Busy"], uuids(host), [])
 
 
 # -- rivals

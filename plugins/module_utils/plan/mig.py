@@ -119,7 +119,7 @@ def parse_layout(given: Any, where: str) -> Layout:
         return Layout(text)
     if text.startswith("all-"):
         return Layout(ALL, ((_item(text[len("all-") :], where), 0),))
-    return _listed([_counted(item, where) for item in _items(text, where)], where)
+    return _listed([_counted(item, where) for item in _items(text, where)] if text else [], where)
 
 
 def _items(text: str, where: str) -> list[str]:

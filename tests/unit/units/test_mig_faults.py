@@ -210,7 +210,7 @@ def test_a_creation_that_ends_half_way_is_completed() -> None:
             host.machine.nvml["cgi"] = 23
         return made(*given)
 
-    host.machine.create_gi = two_only  # type: ignore[method-assign]
+    host.machine.create_gi = two_only  # type: ignore[method-assign,assignment]
     failed = go(host, {"layout": "1g.10gb:5"})
     assert failed.failure is not None
     assert "Insufficient Resources" in failed.failure.message

@@ -219,7 +219,7 @@ def nvidia_ctk(root: str, argv: list[str]) -> Answer:
     """nvidia-ctk."""
     from tests.gpu import tools
 
-    rc, out, err = tools.ctk(gpus(root), tuple(argv), LIBRARY)
+    rc, out, err = tools.ctk(gpus(root), tuple(argv), LIBRARY, "/usr/local/sbin/nvidia-cdi-hook")
     where = tools.output_of(tuple(argv))
     if rc == 0 and where:
         put(root, where, out)
@@ -268,6 +268,7 @@ PROGRAMS: dict[str, Any] = {
     "nvidia-smi": nvidia_smi,
     "nvidia-ctk": nvidia_ctk,
     "nvidia-cuda-mps-control": mps_control,
+    "nvidia-cdi-hook": daemon,
     "nvidia-modprobe": nvidia_modprobe,
     "nvidia-persistenced": daemon,
     "nv-fabricmanager": daemon,

@@ -25,7 +25,14 @@ UNIT = (
     "[Install]\nWantedBy=multi-user.target\n"
 )
 DAEMONS = {"nvidia-fabricmanager": "nv-fabricmanager", "nvidia-persistenced": "nvidia-persistenced"}
-PROGRAMS = ("nvidia-smi", "nvidia-ctk", "nvidia-cuda-mps-control", "nvidia-persistenced", "nv-fabricmanager")
+PROGRAMS = (
+    "nvidia-smi",
+    "nvidia-ctk",
+    "nvidia-cdi-hook",
+    "nvidia-cuda-mps-control",
+    "nvidia-persistenced",
+    "nv-fabricmanager",
+)
 BROKEN = "E: Unable to correct problems, you have held broken packages.\n"
 
 

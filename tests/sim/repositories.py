@@ -43,7 +43,12 @@ def _nvidia_tools(kind: str) -> tuple[Offered, ...]:
     version = f"{TOOLKIT}-1"
     origin = "https://packages.example/stable/deb/amd64  Packages" if kind == "deb" else "nvidia-container-toolkit"
     return (
-        Offered("nvidia-container-toolkit-base", version, brings=("program:nvidia-ctk",), origin=origin),
+        Offered(
+            "nvidia-container-toolkit-base",
+            version,
+            brings=("program:nvidia-ctk", "program:nvidia-cdi-hook"),
+            origin=origin,
+        ),
         Offered("nvidia-container-toolkit", version, (f"nvidia-container-toolkit-base={version}",), origin=origin),
     )
 

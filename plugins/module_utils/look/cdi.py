@@ -14,7 +14,7 @@ from ..plan import cdi
 from ..plan.container_toolkit_config import ENVIRONMENT, OUTPUT, SERVICE, UNIT_FOLDERS
 from ..plan.container_toolkit_spec import STAMP, Described, Found, read
 from .driver import loaded
-from .smi import listing
+from .smi import listing, parse_list
 
 FOLDER = "/etc/cdi"
 ENDINGS = (".json", ".yaml", ".yml")
@@ -96,11 +96,13 @@ def described(host: Host) -> Described:
     file = host.file(OUTPUT)
     if driver is None:
         return Described(None, "", "", (), file, (), None, (), False, "")
+    devices = listing(host)
+    parse_list(devices)  # what is no listing is a fault, and no new state of the host
     specs = vendor_specs(host)
     mine = read(file.text) if file is not None and file.regular else None
     return Described(
         driver=driver,
-        listing=listing(host),
+        listing=devices,
         toolkit=host.ask(("nvidia-ctk", "--version")).out,
         nodes=device_nodes(host),
         file=file,

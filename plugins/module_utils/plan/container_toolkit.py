@@ -6,15 +6,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..core.errors import Refused
 from ..core.plan import Field, Past, Plan, Todo
 from ..core.step import Effect
 from .container_runtime import RUNTIMES, UNIT, debt, restart
 from .container_toolkit_config import CONFIG, ENVIRONMENT, OUTPUT, SERVICE, UNIT_FOLDERS, Kept
-from .packages import Packages
 from .settings import strict
+
+if TYPE_CHECKING:
+    from .packages import Packages
 
 FIELDS = (Field("cdi", "cdi", (bool,)), Field("runtimes", "runtimes", (list,)))
 PROGRAM = "/usr/bin/nvidia-ctk"

@@ -31,6 +31,8 @@ SANDBOX_OFF = "NVIDIA_CTK_CDI_GENERATE_FEATURE_FLAGS=disable-nvsandboxutils"  # 
 NO_DEVICE = "empty device edits"
 NOT_LOADED = "DRIVER_NOT_LOADED"
 MISMATCH = "LIB_RM_VERSION_MISMATCH"
+WHOLE_GPU = re.compile(r"^GPU \d+: .*\(UUID: (GPU-[A-Za-z0-9-]+)\)$", re.MULTILINE)
+MODES = ("nvidia-smi", "--query-gpu=uuid,mig.mode.current", "--format=csv,noheader")
 MIG_DEVICE = re.compile(r"UUID: (MIG-[A-Za-z0-9-]+)\)")  # those of R450 and R460, with slashes, are no CDI names
 
 
@@ -146,7 +148,7 @@ def _generate(todo: Todo, now: Described, past: Past) -> Any:
             f"the specification that nvidia-ctk makes names {', '.join(missing[:3])}, which this host lacks: the old "
             "one stays: see whether the driver's packages are whole"
         )
-    unnamed = _unnamed(spec, now)
+    unnamed = _unnamed(spec, now) or _whole_unnamed(spec, now, past)
     if unnamed:
         raise StepFailed(
             f"nvidia-ctk leaves out {', '.join(unnamed[:3])}, which nvidia-smi -L lists: the old specification stays, "
@@ -168,6 +170,17 @@ def _unnamed(spec: cdi.Spec, now: Described) -> tuple[str, ...]:
     return tuple(uuid for uuid in MIG_DEVICE.findall(now.listing) if uuid not in names)
 
 
+def _whole_unnamed(spec: cdi.Spec, now: Described, past: Past) -> tuple[str, ...]:
+    """GPUs that nvidia-smi lists and the specification does not name, those in MIG mode aside."""
+    names = set(cdi.device_names(spec))
+    missing = tuple(uuid for uuid in WHOLE_GPU.findall(now.listing) if uuid not in names)
+    if not missing:
+        return ()
+    rows = [line.partition(", ") for line in past.ask(MODES).out.splitlines()]
+    divided = {uuid for uuid, _comma, mode in rows if mode.strip() == "Enabled"}
+    return tuple(uuid for uuid in missing if uuid not in divided)
+
+
 def _refuse_twice(now: Described, spec: Any) -> None:
     """A device that two files of one directory define is dropped by every runtime, from both."""
     names = set(cdi.device_names(spec))
@@ -182,16 +195,17 @@ def _refuse_twice(now: Described, spec: Any) -> None:
 
 
 def _say_failed(todo: Todo, now: Described, answer: Answer) -> None:
-    said = LEVEL.findall(answer.err) or [(answer.err or answer.out).strip()[-300:]]
+    whole = answer.err + answer.out
+    said = (LEVEL.findall(whole) or [" ".join(whole.split())[-300:] or "it said nothing"])[-1]
     stays = f"{OUTPUT} stays as it is" if now.file else f"{OUTPUT} is written when there is one"
-    if NO_DEVICE in answer.err:
+    if NO_DEVICE in whole:
         todo.wait(
             "NotReady",
             f"{UNIT}: nvidia-ctk finds no device: no GPU, or only GPUs in MIG mode without instances: {stays}",
         )
-    elif NOT_LOADED in answer.err:
+    elif NOT_LOADED in whole:
         todo.wait("NotReady", f"{UNIT}: nvidia-ctk finds no driver loaded: {stays}")
-    elif MISMATCH in answer.err:
+    elif MISMATCH in whole:
         todo.wait(
             "RebootRequired",
             f"{UNIT}: the loaded driver and its library are of different versions, so nvidia-ctk makes no "
@@ -199,7 +213,7 @@ def _say_failed(todo: Todo, now: Described, answer: Answer) -> None:
         )
     else:
         raise StepFailed(
-            f"{' '.join(GENERATE)} exited with {answer.rc}: {said[-1] or 'it said nothing'}: {stays}; variables of "
+            f"{' '.join(GENERATE)} exited with {answer.rc}: {said}: the old specification stays; variables of "
             f"nvidia-ctk in {ENVIRONMENT} are heeded, such as {SANDBOX_OFF}"
         )
 

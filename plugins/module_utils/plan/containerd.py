@@ -209,7 +209,7 @@ def _refuse_idle(now: Containerd, after: Table, cdi: bool) -> None:
     if cri is None or not shows(cri, cdi):
         behind = (_having(now) or [CONFIG])[-1]
         raise Refused(
-            f"{UNIT}: {now.path} comes to nothing, since {behind} is read after it and has a table of the CRI plugin too: "
+            f"{UNIT}: {now.path} comes to nothing, as {behind} is read after it and has a table of the CRI plugin too: "
             f"merge that table into {CONFIG}"
         )
 

@@ -17,7 +17,7 @@ import shutil
 import sys
 from typing import Any, NamedTuple
 
-from tests.sim import controller, fleet, mode
+from tests.sim import controller, fleet, gpu, mode
 from tests.sim.controller import Played
 from tests.sim.tree import PROFILES
 from tests.tools.results import TOP
@@ -37,8 +37,14 @@ SANDBOX: dict[str, Any] = {
 }
 
 
+DRIVER: dict[str, Any] = {"nvidia-driver": {"branch": "580"}}
+
+
 class Host(NamedTuple):
-    """A host of the demo: what it is, the section that it gets, and what both passes must say of it."""
+    """A host of the demo: what it is, the section that it gets, and what both passes must say of it.
+
+    `busy` is the GPU on which a process computes.
+    """
 
     profile: str
     what: str
@@ -46,6 +52,7 @@ class Host(NamedTuple):
     state: str
     waits: str = "-"
     failed: str = "-"
+    busy: int | None = None
 
 
 REBOOT = "RebootRequired: hugepages, cpu, iommu"
@@ -73,6 +80,37 @@ HOSTS = {
         {"sysctl": {"vm.swappiness": 10}, "hugepages": {"pages2m": 64}, "cpu": {"governor": "performance"}},
         "converged",
     ),
+    "h100": Host(
+        "h100",
+        "two H100 that MIG divides, with a power limit",
+        {
+            **DRIVER,
+            "gpu-settings": {"powerLimitWatts": 500},
+            "mig-layout": {"layout": "3g.40gb,2g.20gb,1g.10gb:2"},
+            "container-toolkit": {},
+        },
+        "converged",
+    ),
+    "a100": Host(
+        "a100",
+        "two A100 for MIG, on one of which a process computes",
+        {**DRIVER, "mig-layout": {"layout": "all-1g.5gb"}, "container-toolkit": {}},
+        "progressing",
+        "Busy: mig-layout",
+        busy=0,
+    ),
+    "rtx": Host(
+        "rtx",
+        "two L40S, each shared by four clients through MPS",
+        {**DRIVER, "gpu-sharing": {"mode": "mps", "replicas": 4}, "container-toolkit": {}},
+        "converged",
+    ),
+    "nvswitch": Host(
+        "nvswitch",
+        "four H100 behind NVSwitches, without Fabric Manager so far",
+        {**DRIVER, "fabric-manager": {}},
+        "converged",
+    ),
 }
 RECAP = re.compile(r"^(\S+) +: ok=\d+ +changed=(\d+) +unreachable=(\d+) +failed=(\d+)", re.MULTILINE)
 
@@ -86,7 +124,12 @@ def build() -> str:
     shutil.rmtree(SCRATCH, ignore_errors=True)
     kinds = [fleet.Hosts(name, PROFILES[host.profile]) for name, host in HOSTS.items()]
     variables = {f"{name}-01": {"bcd_converge_units": host.section} for name, host in HOSTS.items()}
-    return fleet.make(str(SCRATCH), kinds, hostvars=variables)
+    inventory = fleet.make(str(SCRATCH), kinds, hostvars=variables)
+    for name, host in HOSTS.items():
+        if host.busy is not None:
+            with gpu.editing(str(SCRATCH / "trees" / f"{name}-01")) as gpus:
+                gpus.occupy(host.busy)
+    return inventory
 
 
 def play(inventory: str, name: str) -> Played:

@@ -167,7 +167,7 @@ def _take_down(todo: Todo, now: Now, past: Past) -> None:
             todo.note(f"{unit.path} is not ours, and stays: remove it by hand where it is not wanted")
             return
         served = service.served(unit.file)
-        if now.runs or now.state == "activating":
+        if not now.is_down:
             if _is_busy(todo, now, served or tuple(gpu.uuid for gpu, _card in now.gpus)):
                 return
             todo.add(steps.bring_down(() if isinstance(now.gpus, Unknown) else now.gpus, served))

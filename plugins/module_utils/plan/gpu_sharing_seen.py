@@ -28,7 +28,7 @@ QUERIED = (
 )
 QUERY = ("nvidia-smi", f"--query-gpu={','.join(QUERIED)}", "--format=csv,noheader,nounits")
 EXCLUSIVE, DEFAULT = "Exclusive_Process", "Default"  # as it prints them
-RUNNING = ("active", "reloading")  # as systemd calls a service that does
+RUNNING, DOWN = ("active", "reloading"), ("", "inactive", "failed")  # as systemd calls a service
 
 
 class Card(NamedTuple):
@@ -79,6 +79,11 @@ class Now(NamedTuple):
     def runs(self) -> bool:
         """Whether the service does."""
         return self.state in RUNNING
+
+    @property
+    def is_down(self) -> bool:
+        """Whether nothing of the service is left, or on its way."""
+        return self.state in DOWN
 
 
 def answered(card: Any) -> bool:

@@ -78,7 +78,7 @@ def set_mode(gpu: Gpu, mode: str, seen: tuple[Seen, ...], become: dict[str, str]
 
 
 def set_limit(shares: tuple[Share, ...], percentage: int, number: int) -> Step:
-    """Set one limit again (see `commands`), for the clients that come from now on."""
+    """Set one limit again (see `commands`), for the clients of the servers that the daemon starts from now on."""
     command = commands(shares, percentage)[number]
     effect = Effect("answers", command_line(ASK, questions(len(shares))[number]), answers(shares, percentage)[number])
     return run(ASK, f"tell the MPS daemon: {command}", stdin=f"{command}\n", effects=(effect,), timeout=60.0)

@@ -28,7 +28,7 @@ def look(host: Host, settings: planner.Settings | None) -> Now:
     if system.running and (unit.file or host.exists(PIPE)):
         unit = unit_file(host, SERVICE, WANTED_BY, ask=wanted and unit.file is not None)
         now = now._replace(unit=unit, state=mps.state(host))
-    if not wanted and not (now.runs or is_ours(unit.file)):
+    if not wanted and now.is_down and not is_ours(unit.file):
         return now
     gpus = later(mps.gpus, host)
     now = now._replace(gpus=gpus, claims=later(mps.claimed, host), apps=later(mps.apps, host, gpus))

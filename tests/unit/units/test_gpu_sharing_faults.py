@@ -108,7 +108,7 @@ def is_loaded(host: GpuHost) -> bool:
 def faults() -> list[Any]:
     """Every program of an undisturbed pass, once, with each fault of its kind."""
     found = []
-    for case in CASES:
+    for case in CASES[:-1]:  # a removal runs what the end of the daemon runs
         host = case.host()
         go(UNIT, host, case.settings)
         calls = dict.fromkeys(" ".join(words) for words in host.machine.calls)

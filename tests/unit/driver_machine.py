@@ -114,6 +114,8 @@ class DriverMachine(FakeHost):
         self.repo = dict(repo)
         self.packages: dict[str, str] = {}
         self.held: set[str] = set()
+        self.broken: set[str] = set()  # unpacked, and not configured
+        self.killed_after = 0  # packages of a transaction, for once
         self.loaded: dict[str, str] = {}  # module -> what stands below it
         self.running = ""  # of the loaded driver: "580.95.05 open"
         self.module_files: dict[str, str] = {}  # by kernel release

@@ -9,7 +9,7 @@ import re
 from typing import TYPE_CHECKING, cast
 
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.plan import Answer
-from tests.unit.fake_host import FakeHost, Program
+from tests.unit.fake_host import FakeHost, Killed, Program
 
 if TYPE_CHECKING:
     from tests.unit.driver_machine import DriverMachine
@@ -39,7 +39,9 @@ def dpkg_query(host: FakeHost, argv: tuple[str, ...]) -> Answer:
     machine = _machine(host)
     names = argv[4:] if argv[1] == "-W" else ("*",)
     rows = "".join(
-        f"{'h' if name in machine.held else 'i'}i |{name}|{machine.packages[name]}\n" for name in _matching(host, names)
+        f"{'h' if name in machine.held else 'i'}{'F' if name in machine.broken else 'i'} "
+        f"|{name}|{machine.packages[name]}\n"
+        for name in _matching(host, names)
     )
     return Answer(0 if rows or names == ("*",) else 1, rows)
 
@@ -69,8 +71,20 @@ def apt_get(host: FakeHost, argv: tuple[str, ...]) -> Answer:
     blocked = sorted(set(wanted) & machine.held)
     if blocked:
         return Answer(100, "", "E: Held packages were changed and -y was used without --allow-change-held-packages.\n")
-    for name, version in wanted.items():
+    if machine.broken:
+        return Answer(100, "", "E: dpkg was interrupted, you must manually run 'dpkg --configure -a'\n")
+    for count, (name, version) in enumerate(wanted.items(), 1):
         machine.unpack(name, version)
+        if count == machine.killed_after:
+            machine.killed_after = 0
+            machine.broken.add(name)
+            raise Killed(" ".join(argv))
+    return Answer(0, "")
+
+
+def dpkg(host: FakeHost, argv: tuple[str, ...]) -> Answer:
+    assert argv[-2:] == ("--configure", "-a")
+    _machine(host).broken.clear()
     return Answer(0, "")
 
 
@@ -185,7 +199,7 @@ def zypper(host: FakeHost, argv: tuple[str, ...]) -> Answer:
 APT: dict[str, Program] = {
     "find": find,
     "dpkg-query": dpkg_query,
-    "dpkg": lambda _host, _argv: Answer(0, ""),
+    "dpkg": dpkg,
     "apt-cache": apt_cache,
     "apt-get": apt_get,
     "apt-mark": apt_mark,

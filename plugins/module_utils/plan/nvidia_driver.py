@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..core.errors import NotKnownYet, Refused
+from ..core.errors import Refused
 from ..core.plan import Field, Past, Plan, Todo
 from ..core.step import Step
 from . import initramfs
@@ -19,8 +19,10 @@ from .gpu_chips import PciGpu
 from .nvidia_driver_flavour import UNIT, choose, served
 from .nvidia_driver_upkeep import (
     BLACKLIST,
+    LANE,
     NODES_LANE,
     PERSISTENCED,
+    UVM,
     Native,
     Nodes,
     Service,
@@ -36,7 +38,8 @@ if TYPE_CHECKING:  # a converged host needs neither
     from .nvidia_driver_packages import Shelf
     from .nvidia_driver_swap import Use
 
-LOADED = "loaded"  # how the clause ends after which is known what a loaded driver brings
+# How the clauses go after which more is known.
+INSTALLED, LOADED, REBOOTED = "the driver is installed", "loaded", "the node is rebooted"
 FIELDS = (
     Field("branch", "branch", (str,)),
     Field("open", "open", (bool,)),
@@ -58,7 +61,7 @@ class Now(NamedTuple):
 
     Seen only where it is needed: `use` where the loaded driver is not the one that is asked for, `shelf` where packages
     are to be looked at, `only_signed` (why the kernel takes no unsigned module, or "") where one is to be loaded.
-    `unknown`: in check mode, after what it is known which driver is loaded.
+    `unknown`: in check mode, after what it is known which driver is on the disk, or loaded.
     """
 
     gpus: tuple[PciGpu, ...]
@@ -125,16 +128,13 @@ def is_loaded(loaded: Loaded | None, on_disk: OnDisk | None) -> bool:
 def plan(settings: Settings, now: Now, past: Past) -> Plan:
     """The packages, then the loaded driver, then what goes with it."""
     todo = Todo()
-    if not now.unknown and has_nothing_to_do(now.gpus, now.loaded):
+    if now.unknown:
+        return _plan_unknown(settings, now, past)
+    if has_nothing_to_do(now.gpus, now.loaded):
         todo.note(_nothing_to_do(now.gpus))
         return todo.plan()
     target, notes = target_of(settings, now.gpus, now.loaded)
     todo.note(*notes)
-    if now.unknown:
-        if not now.unknown.endswith(LOADED):  # what waits for a reboot has no more to come in this boot
-            raise NotKnownYet(now.unknown)
-        todo.add(Step("later", f"{NODES_LANE} and {PERSISTENCED}: known after {now.unknown}", path=NODES_LANE))
-        return todo.plan()
     claims = _claims(target, now)
     if claims:
         todo.wait(
@@ -153,10 +153,23 @@ def plan(settings: Settings, now: Now, past: Past) -> Plan:
     return todo.plan()
 
 
+def _plan_unknown(settings: Settings, now: Now, past: Past) -> Plan:
+    """In check mode, behind an installation: what waits for a reboot, or that more is known later."""
+    todo = Todo()
+    target, notes = target_of(settings, now.gpus, now.loaded)
+    todo.note(*notes)
+    obstacle = None if not now.unknown.endswith(REBOOTED) else _obstacle(target, now, past, installs=True)
+    if obstacle:
+        todo.wait(*obstacle)
+    else:
+        todo.add(Step("later", f"{NODES_LANE} and {PERSISTENCED}: known after {now.unknown}", path=NODES_LANE))
+    return todo.plan()
+
+
 def absent(now: Now, _past: Past) -> Plan:
     """Nothing is undone: a driver that is taken away takes the work of the GPUs along."""
     todo = Todo()
-    if now.loaded or now.on_disk:
+    if now.loaded or now.library:
         todo.note("the NVIDIA driver stays installed and loaded, and packages that are held stay held")
     if now.native.file is not None:
         todo.note(
@@ -186,17 +199,22 @@ def _plan_disk(todo: Todo, target: Target, now: Now, past: Past) -> Loaded | Non
     there = Loaded(now.on_disk.version, now.on_disk.flavour) if now.on_disk else None
     if now.shelf is None:
         return there
-    from .nvidia_driver_packages import keep_held, plan_install, say_what_is_wrong
+    from .nvidia_driver_packages import Brought, keep_held, plan_install, say_what_is_wrong
     from .nvidia_driver_swap import brings
 
     if fits and INSTALL_DEBT not in past.owed:
         keep_held(todo, target, now.shelf.packages, past)
         return there
-    obstacle = _obstacle(target, now, past, installs=True)
-    after = "the driver is installed and " + ("the node is rebooted" if obstacle else LOADED)
-    swaps = now.loaded is not None and not fits
-    effects = brings(now.gpus, after)
-    coming = plan_install(todo, target, now.shelf, past, effects=effects, disruption="gpu" if swaps else "none")
+
+    def brought(version: str) -> Brought:
+        """What the installation of a version brings: nothing to the kernel where it is the loaded one, or in use."""
+        if now.loaded == Loaded(version, target.flavour):
+            return Brought(brings(now.gpus, INSTALLED, loads=False))
+        rebooted = _obstacle(target, now, past, installs=True) is not None
+        effects = brings(now.gpus, f"{INSTALLED} and {REBOOTED if rebooted else LOADED}", loads=not rebooted)
+        return Brought(effects, "gpu" if now.loaded else "none")
+
+    coming = plan_install(todo, target, now.shelf, past, brought)
     if coming is None:
         return there if fits else None
     if not coming.planned and not fits:
@@ -214,7 +232,6 @@ def _plan_loaded(todo: Todo, target: Target, coming: Loaded, now: Now, past: Pas
         return
     obstacle = _obstacle(target, now, past, installs)
     from .nvidia_driver_swap import (
-        LANE,
         Use,
         others_of,
         owed_modules,
@@ -226,13 +243,14 @@ def _plan_loaded(todo: Todo, target: Target, coming: Loaded, now: Now, past: Pas
     )
 
     if obstacle:
-        todo.wait(*obstacle)
+        if not installs:  # behind the installation the runner looks again: one that fails asks for no reboot
+            todo.wait(*obstacle)
         if now.loaded:
             start_former(todo, past)
         return
     use = now.use or Use()
     others = tuple(dict.fromkeys((*others_of(use), *owed_modules(past))))
-    after = f"the driver is {'installed and ' if installs else ''}{LOADED}"
+    after = f"{INSTALLED} and {LOADED}" if installs else f"the driver is {LOADED}"
     with todo.lane(LANE):
         if now.loaded:
             plan_unload(todo, use, now.loaded, past)
@@ -270,7 +288,7 @@ def _in_use(target: Target, now: Now, past: Past) -> tuple[str, str] | None:
     named = "; ".join(clause for clause in why if clause)
     if not named:
         return None
-    disk = f"{now.on_disk.version}, {now.on_disk.flavour}" if now.on_disk else "none for this kernel"
+    disk = f"{now.on_disk.version}, {now.on_disk.flavour}" if now.on_disk else target.words
     message = (
         f"{UNIT}: driver {now.loaded.version} is in use; reboot the node to load branch {target.branch} "
         f"(loaded: {now.loaded.version}, {now.loaded.flavour}; on the disk: {disk}; in use by {named})"
@@ -280,7 +298,17 @@ def _in_use(target: Target, now: Now, past: Past) -> tuple[str, str] | None:
 
 def _plan_upkeep(todo: Todo, now: Now, past: Past) -> None:
     """The right driver is loaded: unified memory, what a killed pass took out, device nodes, persistenced."""
-    from .nvidia_driver_swap import LANE, UVM, load_again, load_uvm, owed_modules, start_service
+    if UVM not in now.modules or now.idle or past.owed or past.tried:
+        _plan_mending(todo, now, past)
+    with todo.lane(NODES_LANE):
+        make_nodes(todo, now.nodes)
+    with todo.lane(PERSISTENCED):
+        keep_running(todo, now.persistenced)
+
+
+def _plan_mending(todo: Todo, now: Now, past: Past) -> None:
+    """Load and start what is missing beside the right driver."""
+    from .nvidia_driver_swap import load_again, load_uvm, owed_modules, start_service
 
     with todo.lane(LANE):
         if UVM not in now.modules:
@@ -288,10 +316,6 @@ def _plan_upkeep(todo: Todo, now: Now, past: Past) -> None:
         for name in owed_modules(past):
             if name not in now.modules:
                 load_again(todo, name, past)
-    with todo.lane(NODES_LANE):
-        make_nodes(todo, now.nodes)
-    with todo.lane(PERSISTENCED):
-        keep_running(todo, now.persistenced)
     for service in now.idle:
         with todo.lane(service):
             todo.add(start_service(service))

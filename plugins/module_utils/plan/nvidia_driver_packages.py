@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Callable, NamedTuple
 
 from ..core.plan import Past, Todo
 from ..core.step import Effect, fail
@@ -34,6 +34,13 @@ class Shelf(NamedTuple):
     signed: bool = False
 
 
+class Brought(NamedTuple):
+    """What an installation brings beside its packages, and what it disturbs."""
+
+    effects: tuple[Effect, ...]
+    disruption: str = "none"
+
+
 class Coming(NamedTuple):
     """The driver's version in the packages that are chosen, and whether their installation is planned."""
 
@@ -42,9 +49,9 @@ class Coming(NamedTuple):
 
 
 def plan_install(
-    todo: Todo, target: Target, shelf: Shelf, past: Past, effects: tuple[Effect, ...], disruption: str
+    todo: Todo, target: Target, shelf: Shelf, past: Past, brought: Callable[[str], Brought]
 ) -> Coming | None:
-    """Plan the installation; what is there after it, None when nothing can be installed.
+    """Plan the installation; what is there after it, None when nothing can be installed. `brought`: by version.
 
     Behind it the runner looks again: no driver is taken out before the module file of the new one is there.
     """
@@ -53,6 +60,7 @@ def plan_install(
     choice = _find(todo, target, shelf, past, refreshed)
     if choice is None:
         return None
+    effects, disruption = brought(choice.version)
     made = Todo()
     planned = install_choice(
         made,

@@ -10,17 +10,18 @@ loaded and the service active.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from ..core.plan import Past, Todo
 from ..core.step import Effect, Step, run
-from .gpu import Hold, Holder
 from .gpu_chips import PciGpu
+from .nvidia_driver_upkeep import UVM
 from .nvidia_driver_version import LIBRARY_FOLDERS, SONAME, VERSION_FILE, Loaded
 
-LANE = "driver"
+if TYPE_CHECKING:
+    from .gpu import Hold, Holder
+
 ROOTS = ("nvidia", "nvidia_current")  # Debian's own packages have the second name
-UVM = "nvidia_uvm"
 # Which goes first where nothing else decides; what is not listed goes before them all.
 LEAF_FIRST = ("nvidia_peermem", "nv_peer_mem", "gdrdrv", "nvidia_fs", UVM, "nvidia_drm", "nvidia_modeset", "nvidia")
 OWN = ("nvidia_peermem", "nvidia_drm", "nvidia_modeset")  # come with every driver
@@ -216,8 +217,14 @@ def start_service(name: str) -> Step:
     )
 
 
-def brings(gpus: tuple[PciGpu, ...], after: str) -> tuple[Effect, ...]:
-    """What is not known before the driver is installed and loaded; `after` is that clause."""
+def brings(gpus: tuple[PciGpu, ...], after: str, loads: bool = True) -> tuple[Effect, ...]:
+    """What is not known before the driver is installed and, with `loads`, loaded; `after` is that clause."""
+    disk = (
+        *(Effect("unknown", f"{folder}/{SONAME}", after) for folder in LIBRARY_FOLDERS),
+        *(Effect("program", program, after) for program in (*PROGRAMS, "modinfo")),
+    )
+    if not loads:
+        return disk
     nodes = ("nvidiactl", "nvidia-uvm", "nvidia-uvm-tools", "nvidia-modeset", "nvidia-caps", "nvidia-nvswitchctl")
     places = (
         "/proc/driver/nvidia",
@@ -226,9 +233,4 @@ def brings(gpus: tuple[PciGpu, ...], after: str) -> tuple[Effect, ...]:
         *(f"/dev/{name}" for name in nodes),
         *(f"/dev/nvidia{number}" for number in range(len(gpus))),
     )
-    return (
-        Effect("unknown", VERSION_FILE, after),
-        *(Effect("unknown", f"{folder}/{SONAME}", after) for folder in LIBRARY_FOLDERS),
-        *(Effect("appears", place, after) for place in places),
-        *(Effect("program", program, after) for program in (*PROGRAMS, "modinfo")),
-    )
+    return (Effect("unknown", VERSION_FILE, after), *(Effect("appears", place, after) for place in places), *disk)

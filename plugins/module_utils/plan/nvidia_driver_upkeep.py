@@ -13,12 +13,14 @@ from ..core.step import File, run
 from . import initramfs
 from .files import HEADER, keep
 from .initramfs import Initramfs
+from .nvidia_driver_flavour import UNIT
 
 BLACKLIST = "/etc/modprobe.d/bcd-nouveau.conf"
 # The kernel's own drivers for these GPUs, the old one and the one in Rust. One of them has the GPU, or ours has.
 NATIVE = ("nouveau", "nova_core")
 PERSISTENCED = "nvidia-persistenced"
-NODES_LANE = "device nodes"
+LANE, NODES_LANE = "driver", "device nodes"
+UVM = "nvidia_uvm"  # the module of unified memory, without which CUDA fails
 
 CONTROL, CONTROL_MINOR = "/dev/nvidiactl", 255
 GPU_MAJOR = 195
@@ -51,11 +53,11 @@ class Permissions(NamedTuple):
 
 
 class Nodes(NamedTuple):
-    """The nodes that are missing, by what means they can be made, and with which permissions."""
+    """The nodes that are missing, whether NVIDIA's program makes them, and how; None: the driver leaves it to others."""
 
     missing: tuple[Node, ...] = ()
     nvidia_modprobe: bool = False
-    permissions: Permissions = Permissions()
+    permissions: Permissions | None = Permissions()
 
 
 class Service(NamedTuple):
@@ -105,11 +107,11 @@ def parse_minor(text: str) -> int | None:
     return int(found.group(1)) if found else None
 
 
-def parse_permissions(params: dict[str, str]) -> Permissions:
-    """DeviceFileMode, UID and GID of /proc/driver/nvidia/params, decimal; ModifyDeviceFiles 0 leaves them to others."""
+def parse_permissions(params: dict[str, str]) -> Permissions | None:
+    """DeviceFileMode, UID and GID of /proc/driver/nvidia/params, decimal; None for ModifyDeviceFiles 0."""
     numbers = {key: int(value) for key, value in params.items() if value.isdigit()}
     if numbers.get("ModifyDeviceFiles") == 0:
-        return Permissions()
+        return None
     return Permissions(
         numbers.get("DeviceFileMode", 0o666), numbers.get("DeviceFileUID", 0), numbers.get("DeviceFileGID", 0)
     )
@@ -128,11 +130,18 @@ def needed(majors: dict[str, int], minors: tuple[int, ...]) -> tuple[Node, ...]:
 
 def make_nodes(todo: Todo, nodes: Nodes) -> None:
     """Plan the missing nodes, by NVIDIA's own program where it is installed."""
+    if nodes.missing and nodes.permissions is None:
+        paths = ", ".join(node.path for node in nodes.missing)
+        todo.wait(
+            "NotReady",
+            f"{UNIT}: {paths} is missing, and NVreg_ModifyDeviceFiles=0 leaves it to this host's own rules: make it by "
+            "them (a rule of udev, say)",
+        )
     made: set[tuple[str, ...]] = set()
-    for node in nodes.missing:
+    for node in nodes.missing if nodes.permissions else ():
         uvm = any(node.path == path for path, _minor in UVM_NODES)
         by_program = ("nvidia-modprobe", "-u", "-c", "0") if uvm else ("nvidia-modprobe", "-c", str(node.minor))
-        mode, uid, gid = nodes.permissions
+        mode, uid, gid = nodes.permissions or Permissions()
         by_hand = ("mknod", "-m", f"{mode:04o}", node.path, "c", str(node.major), str(node.minor))
         argv = by_program if nodes.nvidia_modprobe else by_hand
         if argv not in made:

@@ -23,14 +23,15 @@ def look(host: Host, settings: planner.Settings | None) -> planner.Now:
     now = planner.Now(gpus=gpus(host), loaded=None, on_disk=None, library=None, native=native(host))
     try:
         now = now._replace(loaded=loaded(host))
+        if settings and planner.has_nothing_to_do(now.gpus, now.loaded):
+            return now
+        now = now._replace(library=library(host))
+        if settings is None:
+            return now
+        now = now._replace(on_disk=on_disk(host), modules=modules(host))
     except NotKnownYet as why:
-        return now._replace(unknown=why.after)
-    if settings is None:
-        return now._replace(on_disk=on_disk(host))
-    if planner.has_nothing_to_do(now.gpus, now.loaded):
-        return now
+        return _unknown(host, now, why.after)
     target, _notes = planner.target_of(settings, now.gpus, now.loaded)
-    now = now._replace(on_disk=on_disk(host), library=library(host), modules=modules(host))
     fits = planner.is_on_disk(target, now.on_disk, now.library)
     owed = Records(host).past(NAME).owed
     if not fits or target.version or INSTALL_DEBT in owed:
@@ -43,6 +44,15 @@ def look(host: Host, settings: planner.Settings | None) -> planner.Now:
     from ..look.driver_use import only_signed, use
 
     return now._replace(use=use(host) if now.loaded else None, only_signed=only_signed(host))
+
+
+def _unknown(host: Host, now: planner.Now, after: str) -> planner.Now:
+    """Behind an installation of check mode the loaded driver stays in use by those who use it."""
+    if now.loaded is None:
+        return now._replace(unknown=after)
+    from ..look.driver_use import use
+
+    return now._replace(unknown=after, use=use(host))
 
 
 UNIT = Unit(NAME, planner.FIELDS, planner.check, look, planner.plan, planner.absent)

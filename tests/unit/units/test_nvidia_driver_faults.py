@@ -37,6 +37,7 @@ def test_where_nouveau_has_the_gpus_the_driver_is_installed_and_a_reboot_is_due(
         return host
 
     done = promises.check_is_truthful(UNIT, machine, TO_580)
+    assert reasons(go(machine(), TO_580, check=True)) == ["RebootRequired"]
     assert (done.state, reasons(done), done.failure) == ("progressing", ["RebootRequired"], None)
     assert "nouveau has the GPUs; reboot the node to load branch 580" in done.pending[0].message
     host = machine()
@@ -348,6 +349,17 @@ def test_nodes_have_the_owner_and_mode_that_the_driver_is_told() -> None:
     go(host, TO_580)
     assert "mknod -m 0660 /dev/nvidia0 c 195 0" in host.calls
     assert "chown 0:44 /dev/nvidia0" in host.calls
+
+
+def test_nodes_that_the_driver_leaves_to_others_are_not_made() -> None:
+    host = running(NEW, "-open")
+    host.makes_nodes = False
+    del host.files["/dev/nvidia0"]
+    host.put("/proc/driver/nvidia/params", "ModifyDeviceFiles: 0\n")
+    done = go(host, TO_580)
+    assert (done.state, reasons(done)) == ("progressing", ["NotReady"])
+    assert "/dev/nvidia0 is missing, and NVreg_ModifyDeviceFiles=0" in done.pending[0].message
+    assert not [call for call in host.calls if call.startswith(("mknod", "nvidia-modprobe"))]
 
 
 def test_a_node_that_does_not_come_is_a_failure() -> None:

@@ -16,7 +16,7 @@ from ansible_collections.bettercompute.bcd.plugins.module_utils.units.nvidia_dri
 from tests.unit import promises
 from tests.unit.driver_hosts import NEW, NEWER, OLD, bare, go, reasons, running, shown
 from tests.unit.driver_machine import DriverMachine
-from tests.unit.fake_host import FakeHost
+from tests.unit.fake_host import FakeHost, Killed
 from tests.unit.promises import lines
 
 TO_580 = {"branch": "580"}
@@ -150,10 +150,24 @@ def test_once_the_process_ends_the_driver_is_swapped_without_a_reboot() -> None:
     assert (done.state, host.running) == ("converged", f"{NEWER} open")
 
 
-def test_later_units_are_told_that_a_reboot_comes_first() -> None:
+def test_check_mode_says_that_a_reboot_comes_first() -> None:
     planned = go(with_client(), TO_580, check=True)
     assert reasons(planned) == ["RebootRequired"]
+    assert f"driver {OLD} is in use; reboot the node to load branch 580" in planned.pending[0].message
+    assert "process 4242 (python3)" in planned.pending[0].message
     assert not [line for line in lines(planned) if line.startswith(("unload", "load", "stop"))]
+
+
+@pytest.mark.parametrize("check", [True, False])
+def test_no_reboot_is_asked_for_where_nothing_was_installed(check: bool) -> None:
+    host = with_client()
+    assert reasons(go(host, TO_580, max_disruption="service", check=check)) == ["HeldBack"]
+    host.fails["apt-get -y"] = Answer(100, "", "E: Unable to fetch some archives\n")
+    if not check:
+        done = go(host, TO_580)
+        assert (done.pending, done.state) == ((), "progressing")
+        assert done.failure is not None
+        assert "Unable to fetch some archives" in done.failure.message
 
 
 def test_a_module_that_something_unseen_uses_is_named() -> None:
@@ -222,6 +236,23 @@ def test_an_upgrade_behind_our_back_is_a_mismatch_whatever_the_branch_says() -> 
     assert (done.state, host.running) == ("converged", f"{NEWER} open")
 
 
+def test_what_only_the_disk_lacks_is_installed_beside_the_loaded_driver() -> None:
+    def machine() -> DriverMachine:
+        host = running(NEW, "-open")
+        host.open_nodes(4242, "python3", "/dev/nvidia0")
+        host.erase("nvidia-utils-580-server")
+        del host.links["/usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1"]
+        return host
+
+    done = promises.check_is_truthful(UNIT, machine, TO_580)
+    assert (done.state, done.pending) == ("converged", ())
+    assert {step.disruption for step in done.steps} == {"none"}
+    assert go(machine(), TO_580, check=True).pending == ()
+    host = machine()
+    go(host, TO_580)
+    assert (host.running, host.packages["nvidia-utils-580-server"]) == (f"{NEW} open", f"{NEW}-0ubuntu0.24.04.1")
+
+
 def test_a_driver_that_does_not_go_asks_for_a_reboot_and_is_left_alone_in_this_boot() -> None:
     host = running()
     host.fails = {"rmmod nvidia_uvm": Answer(1, "", "rmmod: ERROR: Module nvidia_uvm is in use\n")}
@@ -280,3 +311,18 @@ def test_a_pass_killed_anywhere_is_finished_after_a_reboot() -> None:
         host.boot()
 
     assert promises.a_kill_loses_nothing(UNIT, machine, TO_580, end, boot) > 5
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+@pytest.mark.parametrize("machine", [bare, running, with_client], ids=["bare", "swap", "in use"])
+def test_a_pass_killed_inside_the_package_manager_is_finished_by_the_next(machine: Any, count: int) -> None:
+    whole = machine()
+    end = go(whole, TO_580)
+    host = machine()
+    host.killed_after = count
+    with pytest.raises(Killed):
+        go(host, TO_580)
+    after = go(host, TO_580)
+    assert (after.state, reasons(after), shown(host)) == (end.state, reasons(end), shown(whole))
+    assert host.broken == set()
+    promises.second_pass_is_quiet(UNIT, host, TO_580)

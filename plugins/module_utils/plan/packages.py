@@ -151,7 +151,7 @@ def version_key(version: str) -> tuple[Any, ...]:
     epoch, _colon, rest = version.rpartition(":")
     words = re.findall(r"\d+|[A-Za-z]+|~", rest)
     places = [(-1, 0, "") if word == "~" else (1, int(word), "") if word.isdigit() else (0, 0, word) for word in words]
-    return (int(epoch or 0), places)
+    return (int(epoch or 0), [*places, (-1, 1, "")])  # the end comes behind a tilde and before all else
 
 
 # -- the index

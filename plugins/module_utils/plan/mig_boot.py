@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from ..core.plan import Past, Todo
-from ..core.step import File, Step
+from ..core.step import File
 from . import systemd
 from .files import HEADER
 from .gpu import Gpu
@@ -49,12 +49,11 @@ class Instance(NamedTuple):
 
 
 class Target(NamedTuple):
-    """What a GPU is to be after a boot. `pending`: its instances are made in this pass, if they are not there yet."""
+    """What a GPU is to be after a boot."""
 
     gpu: Gpu
     on: bool
     instances: tuple[Instance, ...] = ()
-    pending: bool = False
 
 
 def as_they_are(shown: Shown) -> tuple[Instance, ...]:
@@ -119,16 +118,12 @@ def render(lines: Iterable[str]) -> str:
 def keep_service(todo: Todo, now: Now, targets: tuple[Target, ...], past: Past) -> None:
     """Plan the service for the targets; GPUs that are not among them, a dead one say, keep the commands that they had.
 
-    It is of the trunk, behind the GPUs' lanes: it waits for what they make, whose ids it may need.
+    It is of the trunk, behind the GPUs' lanes: it waits for what they make, whose ids it may need. Of an instance that
+    is not there yet, in a plan or where it could not be made, it lacks the compute instances that need its id.
     """
     if not now.systemd.running:
         todo.note(f"systemd does not run here: without {SERVICE} the instances are lost at the next boot")
         return
-    for target in targets:
-        if target.pending and any(one.parts and one.gi is None for one in target.instances):
-            after = f"GPU instances of GPU {target.gpu.index} are created"
-            todo.add(Step("later", f"{SERVICE}: known after {after}", path=SERVICE))
-            return
     had = dict(kept(now.service.file))
     made = {
         target.gpu.uuid: commands(now.program, target.gpu.uuid, target.instances) if target.on else ()

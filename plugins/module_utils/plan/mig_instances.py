@@ -42,9 +42,7 @@ def plan_instances(todo: Todo, gpu: Gpu, way: Goal, layout: Layout, told: bool) 
             todo.add(create_parts(gpu, kept.gi.id, parts(kept.kind, kept.add)))
     new = sorted(way.create, key=lambda one: not _filled(one)) if told else way.create
     for is_filled, some in groupby(new, _filled):
-        todo.add(
-            create(gpu, tuple(f"{one.kind.name}:{one.start}" if told else one.kind.name for one in some), is_filled)
-        )
+        todo.add(create(gpu, tuple((one.kind.name, one.start if told else None) for one in some), is_filled))
     if not all(map(_filled, new)):  # their compute instances are made by their ids
         raise NotKnownYet(f"GPU instances of GPU {gpu.index} are created")
 

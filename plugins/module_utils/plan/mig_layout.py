@@ -204,13 +204,10 @@ def _plan_gpu(todo: Todo, seen: Seen, layout: Layout, now: Now, past: Past, foun
         found.targets[gpu.uuid] = Target(gpu, shown.on, as_they_are(shown))
         found.busy[gpu.uuid] = "; ".join((f"{label(gpu)}: {', '.join(now.busy[gpu.uuid])}", *_forced(way, layout)))
         return
-    target = Target(gpu, on, as_they_will_be(way, told) if on else ())
-    found.targets[gpu.uuid] = target._replace(pending=gpu.uuid not in past.failed)
+    found.targets[gpu.uuid] = Target(gpu, on, as_they_will_be(way, told) if on else ())
     if shown.on and not on:
         plan_instances(todo, gpu, way, layout, told)
-    if not plan_mode(todo, gpu, shown, on, now.in_the_way, past):
-        found.targets[gpu.uuid] = target
-    elif on:
+    if plan_mode(todo, gpu, shown, on, now.in_the_way, past) and on:
         plan_instances(todo, gpu, way, layout, told)
 
 

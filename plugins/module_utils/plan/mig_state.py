@@ -151,12 +151,17 @@ def destroy(gpu: Gpu, gis: tuple[int, ...], why: str) -> Step:
     )
 
 
-def create(gpu: Gpu, profiles: tuple[str, ...], filled: bool) -> Step:
-    """Create GPU instances, `<name>` or `<name>:<start>`; `filled`: each with a compute instance that fills it."""
+def create(gpu: Gpu, instances: tuple[tuple[str, int | None], ...], filled: bool) -> Step:
+    """Create GPU instances, each a profile's name and its start, None for where the driver puts it.
+
+    `filled`: each with a compute instance that fills it.
+    """
+    words = ",".join(name if start is None else f"{name}:{start}" for name, start in instances)
+    said = ", ".join(name if start is None else f"{name} at {start}" for name, start in instances)
     return _change(
         gpu,
-        ("mig", "-i", gpu.uuid, "-cgi", ",".join(profiles), *(("-C",) if filled else ())),
-        f"create {', '.join(profiles)} on {label(gpu)}",
+        ("mig", "-i", gpu.uuid, "-cgi", words, *(("-C",) if filled else ())),
+        f"create {said} on {label(gpu)}",
         f"GPU instances of GPU {gpu.index} are created",
         barrier=not filled,
     )

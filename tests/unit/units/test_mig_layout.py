@@ -10,7 +10,12 @@ from typing import Any
 
 import pytest
 
+from ansible_collections.bettercompute.bcd.plugins.module_utils.core.errors import NotKnownYet
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.outcome import Outcome
+from ansible_collections.bettercompute.bcd.plugins.module_utils.core.predict import PredictedHost
+from ansible_collections.bettercompute.bcd.plugins.module_utils.core.records import Records
+from ansible_collections.bettercompute.bcd.plugins.module_utils.core.runner import Goal, converge
+from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.mig_state import QUERIED
 from ansible_collections.bettercompute.bcd.plugins.module_utils.units.mig_layout import UNIT
 from tests.gpu.fake import GpuHost, gpu_host
 from tests.gpu.model import Machine
@@ -439,3 +444,67 @@ def test_two_instances_of_one_slice_each_are_given_back_as_they_are() -> None:
     calls = len(commands(host))
     assert go(host, {"layout": found["layout"]}).state == "converged"
     assert len(commands(host)) == calls
+
+
+# -- check mode
+
+
+def test_what_follows_a_new_layout_is_known_only_after_it() -> None:
+    """The listing that a CDI spec follows, and that spec itself; not what gpu-settings asks, nor who computes."""
+    host = host_of(H100)
+    seen = PredictedHost(host)
+    planned = converge(Goal(UNIT, ALL), seen, Records(seen))
+    assert planned.changed
+    for argv in (
+        ("nvidia-smi", "-L"),
+        ("nvidia-smi", "mig", "-lgi"),
+        ("nvidia-ctk", "cdi", "generate", "--format=json"),
+        ("nvidia-smi", f"--query-gpu={','.join(QUERIED)}", "--format=csv,noheader,nounits"),
+    ):
+        with pytest.raises(NotKnownYet, match="GPU 0"):
+            seen.ask(argv)
+    for argv in (
+        ("nvidia-smi", "--query-gpu=index,uuid,pci.bus_id,name,power.limit", "--format=csv,noheader,nounits"),
+        ("nvidia-smi", "--query-compute-apps=gpu_uuid,pid,process_name", "--format=csv,noheader"),
+    ):
+        assert seen.ask(argv).rc == 0
+
+
+def test_a_host_whose_gpus_show_their_layouts_is_asked_little() -> None:
+    host = host_of(H100, H100)
+    settings = {"layout": "3g.40gb:2"}
+    go(host, settings)
+    host.asked.clear()
+    assert go(host, settings).steps == ()
+    assert [" ".join(argv).partition(" --")[0] for argv in host.asked] == [
+        "nvidia-smi",
+        "nvidia-smi mig -lgi -i 0",
+        "nvidia-smi mig -lci -i 0",
+        "nvidia-smi mig -lgi -i 1",
+        "nvidia-smi mig -lci -i 1",
+        "systemctl show",
+    ]
+
+
+def test_an_account_that_is_not_root_says_that_root_sees_the_instances() -> None:
+    host = host_of(H100)
+    made(host, 0, "7g.80gb")
+    host.machine.root, host.user = False, 1000
+    planned = go(host, ALL, check=True)
+    assert planned.failure is None
+    assert any("known after it is seen as root" in step.action for step in planned.steps)
+
+
+def test_gpus_that_no_layout_names_are_not_touched() -> None:
+    host = host_of(H100, H100)
+    made(host, 1, "1g.10gb")
+    done = go(host, {"gpus": [{"select": {"index": 0}, "layout": "7g.80gb"}]})
+    assert (done.state, host.machine.instances(1)) == ("converged", ["1g.10gb"])
+    assert host.machine.cards[1].uuid not in (host.text(SERVICE) or "")
+
+
+def test_a_host_without_a_gpu_waits() -> None:
+    host = host_of()
+    waits = go(host, ALL)
+    assert (waits.state, [wait.reason for wait in waits.pending]) == ("progressing", ["NotReady"])
+    assert "nvidia-smi shows no GPU" in waits.pending[0].message

@@ -271,7 +271,8 @@ class _Pass:
         That a unit was removed is said last: a pass that dies before is made again, one that dies after is not.
         """
         owed = tuple(self.records.past(self.name).owed)
-        if owed and not self.plan.steps:  # a pass died between a follow-up and its receipt, and the host shows it done
+        # A pass died between a follow-up and its receipt, and the host shows it done; one that waits is not done.
+        if owed and not (self.plan.steps or self.plan.pending):
             self.records.settle(self.name, owed)
         reasons = [wait.message for wait in self.plan.pending if wait.reason == "RebootRequired"]
         self.records.need_reboot(self.name, "; ".join(reasons))

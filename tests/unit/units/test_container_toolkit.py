@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.bettercompute.bcd.plugins.module_utils.core.errors import Refused
+from ansible_collections.bettercompute.bcd.plugins.module_utils.core.errors import Refused, StepFailed
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.plan import Answer
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.step import File
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.container_toolkit import check
@@ -21,6 +21,7 @@ from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.container_t
 from ansible_collections.bettercompute.bcd.plugins.module_utils.units.container_toolkit import UNIT
 from tests.gpu.model import Machine
 from tests.unit.container_host import DAEMON, ENVIRONMENT, PACKAGED, REFRESH_ENV, RUNTIME, SPEC, ContainerHost
+from tests.unit.fake_host import FakeHost
 from tests.unit.promises import a_kill_loses_nothing, check_is_truthful, go, lines, second_pass_is_quiet
 
 HEADER = "# Managed by bettercompute.bcd: local edits are replaced.\n"
@@ -402,3 +403,39 @@ def test_a_hung_program_fails_its_own_lane() -> None:
     failed = go(UNIT, host, {})
     assert failed.failure is not None
     assert host.restarts == ["crio"]
+
+
+@pytest.mark.parametrize("program", ["containerd", "dockerd", "systemctl"])
+def test_a_program_that_hangs_fails_its_own_lane_and_the_next_pass_goes_on(program: str) -> None:
+    host = everything(toolkit=True)
+    good = host.programs[program]
+
+    def hangs(_host: FakeHost, argv: tuple[str, ...]) -> Answer:
+        raise StepFailed(f"{' '.join(argv)} did not end within 60 seconds: see what it waits for")
+
+    host.programs[program] = hangs
+    failed = go(UNIT, host, {})
+    assert failed.state == "progressing"
+    assert failed.failure is not None
+    assert "did not end within 60 seconds" in failed.failure.message
+    assert host.text(SPEC) is not None
+    host.programs[program] = good
+    assert go(UNIT, host, {}).state == "converged"
+    assert sorted(set(host.restarts)) == ["containerd", "crio", "docker"]
+
+
+def test_a_restart_that_fails_is_told_and_made_by_the_next_pass() -> None:
+    host = everything(toolkit=True)
+    good = host.programs["systemctl"]
+
+    def fails(host: FakeHost, argv: tuple[str, ...]) -> Answer:
+        return Answer(1, "", "Job for docker.service failed") if argv[1:] == ("restart", "docker") else good(host, argv)
+
+    host.programs["systemctl"] = fails
+    failed = go(UNIT, host, {})
+    assert failed.failure is not None
+    assert "systemctl restart docker exited with 1" in failed.failure.message
+    host.programs["systemctl"] = good
+    again = go(UNIT, host, {})
+    assert again.state == "converged"
+    assert lines(again) == ["restart docker, which reads its configuration only then"]

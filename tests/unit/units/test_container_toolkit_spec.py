@@ -409,3 +409,24 @@ def test_without_cdi_an_old_specification_stays() -> None:
     new_driver(host)
     assert go(UNIT, host, {"cdi": False}).state == "converged"
     assert host.text(SPEC) == before
+
+
+# -- beside the unit before it
+
+
+def test_a_new_layout_is_described_in_the_same_pass_and_check_mode_says_so() -> None:
+    from ansible_collections.bettercompute.bcd.plugins.module_utils.core.predict import PredictedHost
+    from ansible_collections.bettercompute.bcd.plugins.module_utils.core.records import Records
+    from ansible_collections.bettercompute.bcd.plugins.module_utils.core.runner import Goal, converge
+    from ansible_collections.bettercompute.bcd.plugins.module_utils.units.mig_layout import UNIT as MIG_LAYOUT
+
+    host = described()
+    seen = PredictedHost(host)
+    layout = {"layout": "all-1g.10gb"}
+    assert converge(Goal(MIG_LAYOUT, layout), seen, Records(seen)).changed is True
+    planned = converge(Goal(UNIT, {}), seen, Records(seen))
+    assert [step.action.partition(":")[0] for step in planned.steps if step.later] == [SPEC]
+    assert go(MIG_LAYOUT, host, layout).state == "converged"
+    done = go(UNIT, host, {})
+    assert (done.state, done.changed) == ("converged", True)
+    assert [name[:4] for name in names(host)] == ["MIG-"] * 14 + ["all"]

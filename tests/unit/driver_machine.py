@@ -69,6 +69,14 @@ def debian(version: str = "550.163.01") -> dict[str, tuple[str, ...]]:
     }
 
 
+def nvidia_debian(*versions: str) -> dict[str, tuple[str, ...]]:
+    """NVIDIA's repository for Debian: one set of names, and a package a branch that pins it."""
+    names = ("nvidia-driver-cuda", "nvidia-kernel-open-dkms", "nvidia-kernel-dkms", "nvidia-persistenced")
+    pins = {f"nvidia-driver-pinning-{version.partition('.')[0]}": ("1",) for version in versions}
+    built = tuple(f"{version}-1" for version in versions)
+    return {**dict.fromkeys(names, built), **pins, f"linux-headers-{KERNEL}": ("6.12.48-1",)}
+
+
 def red_hat(*versions: str, release: str = "el9") -> dict[str, tuple[str, ...]]:
     """NVIDIA's repository for RHEL: every version under one set of names."""
     names = ("nvidia-driver-cuda", "kmod-nvidia-open-dkms", "kmod-nvidia-latest-dkms", "nvidia-persistenced")
@@ -194,6 +202,8 @@ class DriverMachine(FakeHost):
             if not name.startswith(("libnvidia", "linux-headers")):
                 self.erase(other)
         self.packages[name] = version
+        if "pinning" in name or name == "kernel-devel":
+            return
         driver = re.split(r"[-_]", version.rpartition(":")[2])[0]
         flavour = "open" if "open" in name else "proprietary"
         if re.search(r"headless|kernel.*dkms|kmod-nvidia|-kmp|linux-modules-nvidia", name) and not self.breaks_dkms:

@@ -166,8 +166,8 @@ def _plan_unknown(settings: Settings, now: Now, past: Past) -> Plan:
     return todo.plan()
 
 
-def absent(now: Now, _past: Past) -> Plan:
-    """Nothing is undone: a driver that is taken away takes the work of the GPUs along."""
+def absent(now: Now, past: Past) -> Plan:
+    """Nothing is undone: a driver that is taken away takes the work of the GPUs along. A killed pass is finished."""
     todo = Todo()
     if now.loaded or now.library:
         todo.note("the NVIDIA driver stays installed and loaded, and packages that are held stay held")
@@ -175,6 +175,15 @@ def absent(now: Now, _past: Past) -> Plan:
         todo.note(
             f"{BLACKLIST} stays and keeps nouveau out: remove it, and rebuild the initramfs, to have nouveau back"
         )
+    if initramfs.DEBT in past.owed:
+        with todo.lane(initramfs.DEBT):
+            rebuild(todo, now.native)
+    if past.owed:
+        from .nvidia_driver_swap import owed_services, start_service
+
+        for name in owed_services(past):
+            with todo.lane(name):
+                todo.add(start_service(name)._replace(pays=(f"start {name}",)))
     return todo.plan()
 
 

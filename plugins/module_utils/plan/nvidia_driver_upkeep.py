@@ -53,7 +53,7 @@ class Permissions(NamedTuple):
 
 
 class Nodes(NamedTuple):
-    """The nodes that are missing, whether NVIDIA's program makes them, and how; None: the driver leaves it to others."""
+    """The nodes that are missing, whether NVIDIA's program makes them, and how; None: that is left to others."""
 
     missing: tuple[Node, ...] = ()
     nvidia_modprobe: bool = False

@@ -13,8 +13,8 @@ from ansible_collections.bettercompute.bcd.plugins.module_utils.core.plan import
 from ansible_collections.bettercompute.bcd.plugins.module_utils.units.nvidia_driver import UNIT
 from tests.unit import promises
 from tests.unit.driver_hosts import BLACKLIST, NEW, NEWER, OLD, bare, go, reasons, running, shown
-from tests.unit.driver_machine import DriverMachine, debian, red_hat, ubuntu
-from tests.unit.fake_host import FakeHost
+from tests.unit.driver_machine import DriverMachine, debian, nvidia_debian, red_hat, ubuntu
+from tests.unit.fake_host import FakeHost, Killed
 from tests.unit.promises import lines
 
 TO_580 = {"branch": "580"}
@@ -235,6 +235,21 @@ def test_a_transitional_package_is_no_driver_of_its_branch() -> None:
     assert host.packages == {}
 
 
+def test_a_package_that_pins_the_branch_comes_first() -> None:
+    def machine() -> DriverMachine:
+        return DriverMachine("debian", nvidia_debian(OLD, NEW, "590.48.01"))
+
+    done = promises.check_is_truthful(UNIT, machine, TO_580)
+    installs = [line for line in lines(done) if line.startswith("install ")]
+    assert installs[0] == "install nvidia-driver-pinning-580"
+    assert f"nvidia-kernel-open-dkms {NEW}-1" in installs[1]
+    host = machine()
+    assert (go(host, TO_580).state, host.running) == ("converged", f"{NEW} open")
+    assert "nvidia-persistenced" in host.active
+    promises.second_pass_is_quiet(UNIT, host, TO_580)
+    assert promises.a_kill_loses_nothing(UNIT, machine, TO_580, shown) > 4
+
+
 def test_debians_own_archive_has_one_branch_and_says_so() -> None:
     host = bare("debian")
     done = go(host, TO_580)
@@ -446,6 +461,28 @@ def test_removal_leaves_the_driver_and_says_so() -> None:
     assert not [call for call in host.calls[calls:] if not call.startswith("write /var/lib/bcd-hostconfig")]
     assert any("the NVIDIA driver stays installed and loaded" in note for note in done.notes)
     assert any(BLACKLIST in note for note in done.notes)
+
+
+def test_a_killed_pass_is_finished_when_the_unit_leaves() -> None:
+    for at in range(1, 12):
+        host = running().serve("nvidia-dcgm")
+        host.kill_at = at
+        try:
+            go(host, TO_580)
+        except Killed:
+            pass
+        else:
+            pytest.fail("the pass has fewer changes than this test takes it to have")
+        host.kill_at = 0
+        running_then = host.running
+        done = go(host, None)
+        assert (host.text("/initramfs") or None) == host.text(BLACKLIST)
+        assert host.running == running_then
+        if done.state != "converged":  # services of the former driver do not start on the new library
+            assert "start nvidia-" in said_by(done)
+            host.boot()
+            assert go(host, None).state == "converged", at
+        assert host.active == ({"nvidia-dcgm", "nvidia-persistenced"} if host.running else set())
 
 
 def test_an_account_that_is_not_root_is_told_what_only_root_sees() -> None:

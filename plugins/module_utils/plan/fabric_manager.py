@@ -9,14 +9,15 @@ A service that runs proves nothing: from Hopper on each GPU says whether it has 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..core.errors import Refused
 from ..core.plan import Field, Past, Plan, Todo
 from ..core.step import Effect, File, Step, fail, run
-from .fabric_manager_packages import PACKAGES, Need, keep_packages
 from .files import HEADER, keep
-from .packages import Packages
+
+if TYPE_CHECKING:  # a host without NVSwitches does without
+    from .packages import Packages
 
 UNIT = "fabric-manager"
 FIELDS: tuple[Field, ...] = ()
@@ -32,8 +33,6 @@ SETTLE = 120.0  # seconds in which GPUs join the fabric
 DOWN = "FabricManagerDown"
 RACKS = frozenset(("GB200", "GB300"))
 JOINED = ("Completed", "Success")
-
-__all__ = ["FIELDS", "PACKAGES", "UNIT"]
 
 
 class Settings(NamedTuple):
@@ -128,6 +127,8 @@ def plan(_settings: Settings, now: Now, past: Past) -> Plan:
     if now.driver is None or now.packages is None:
         todo.wait("NotReady", f"{UNIT}: the NVIDIA driver is not loaded yet (the unit nvidia-driver)")
         return todo.plan()
+    from .fabric_manager_packages import Need, keep_packages
+
     need = Need(now.driver, now.library, bool(now.board.managers), now.service.runs, RESTART, _appears(now.service))
     changes = keep_packages(todo, now.packages, past, need, lambda: _users(now, past))
     if changes is None:

@@ -10,7 +10,6 @@ from typing import Callable, NamedTuple
 
 from ..core.plan import Past, Todo
 from ..core.step import Effect
-from .nvidia_packages import fabric_manager_names
 from .packages import Offer, Packages, Wanted, not_offered, offers, refresh, upstream, version_key
 from .packages_install import install, is_there, settle_holds
 
@@ -70,6 +69,8 @@ def keep_packages(todo: Todo, now: Packages, past: Past, need: Need, users: Call
 def _install(
     todo: Todo, now: Packages, past: Past, need: Need, whole: list[str], missing: tuple[str, ...]
 ) -> bool | None:
+    from .nvidia_packages import fabric_manager_names
+
     names = () if whole else fabric_manager_names(now.distribution, need.driver.split(".")[0])
     refreshed = refresh(todo, now, past)
     offered = offers(now, past, (*names, *missing))

@@ -22,6 +22,7 @@ def look(host: Host, settings: planner.Settings | None) -> planner.Now:
     from ..look.driver import library, loaded
     from ..look.holds import holds, releasing
     from ..look.packages import packages
+    from ..plan.fabric_manager_packages import PACKAGES
 
     driver = loaded(host)
     service = fabric.service(host)
@@ -29,7 +30,7 @@ def look(host: Host, settings: planner.Settings | None) -> planner.Now:
         board=board,
         driver=driver.version if driver else None,
         library=library(host) if driver else None,
-        packages=packages(host, planner.PACKAGES, planner.UNIT),
+        packages=packages(host, PACKAGES, planner.UNIT),
         service=service,
         fabric=later(fabric.joined, host) if service.runs and driver else (),
         holds=tuple(dict.fromkeys(hold.allocation for hold in (*holds(host), *releasing(host)))),

@@ -22,20 +22,19 @@ BLANK = re.compile(r"[ \t]*")
 COMMENT = re.compile(r"#[^\x00-\x08\x0a-\x1f\x7f]*")
 BETWEEN = re.compile(r"(?:[ \t]|\r?\n|#[^\x00-\x08\x0a-\x1f\x7f]*(?=\r?\n))*")  # in an array
 LITERAL = re.compile(r"'([^'\x00-\x08\x0a-\x1f\x7f]*)'")
-LONG_LITERAL = re.compile(r"'''(?:\r?\n)?((?:[^'\x00-\x08\x0b-\x0c\x0e-\x1f\x7f]|'{1,2}(?!'))*'{0,2}?)'''(?!')")
+# Patterns of what is rare are compiled when they are met.
+LONG_LITERAL = r"'''(?:\r?\n)?((?:[^'\x00-\x08\x0b-\x0c\x0e-\x1f\x7f]|'{1,2}(?!'))*'{0,2}?)'''(?!')"
 BASIC = re.compile(r'"((?:[^"\\\x00-\x08\x0a-\x1f\x7f]|\\.)*)"')
-LONG_BASIC = re.compile(
-    r'"""(?:\r?\n)?((?:[^"\\\x00-\x08\x0b-\x0c\x0e-\x1f\x7f]|\\(?:.|\r?\n)|"{1,2}(?!"))*"{0,2}?)"""(?!")'
-)
-STRINGS = {'"""': LONG_BASIC, "'''": LONG_LITERAL, '"': BASIC, "'": LITERAL}  # by how they begin
+LONG_BASIC = r'"""(?:\r?\n)?((?:[^"\\\x00-\x08\x0b-\x0c\x0e-\x1f\x7f]|\\(?:.|\r?\n)|"{1,2}(?!"))*"{0,2}?)"""(?!")'
+STRINGS: dict[str, Any] = {'"""': LONG_BASIC, "'''": LONG_LITERAL, '"': BASIC, "'": LITERAL}  # by how they begin
 ESCAPE = re.compile(r"\\(?:[ \t]*\r?\n[ \t\r\n]*|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|.)", re.DOTALL)
 ESCAPES = {"b": "\b", "t": "\t", "n": "\n", "f": "\f", "r": "\r", '"': '"', "\\": "\\"}
 WORD = re.compile(r"[A-Za-z0-9_.:+-]+")
 DECIMAL = r"(?:0|[1-9](?:_?[0-9])*)"
 INTEGER = re.compile(rf"[+-]?{DECIMAL}")
-BASED = re.compile(r"0(?:x[0-9a-fA-F](?:_?[0-9a-fA-F])*|o[0-7](?:_?[0-7])*|b[01](?:_?[01])*)")
+BASED = r"0(?:x[0-9a-fA-F](?:_?[0-9a-fA-F])*|o[0-7](?:_?[0-7])*|b[01](?:_?[01])*)"
 DIGITS = r"[0-9](?:_?[0-9])*"
-FLOAT = re.compile(rf"[+-]?(?:{DECIMAL}(?:\.{DIGITS})?(?:[eE][+-]?{DIGITS})?|inf|nan)")
+FLOAT = rf"[+-]?(?:{DECIMAL}(?:\.{DIGITS})?(?:[eE][+-]?{DIGITS})?|inf|nan)"
 DEPTH = 100  # of arrays and inline tables
 
 
@@ -217,7 +216,7 @@ class _Reader:
     def _string(self) -> str:
         start = self.at
         mark = next(mark for mark in STRINGS if self.text.startswith(mark, start))
-        found = STRINGS[mark].match(self.text, start)
+        found = re.compile(STRINGS[mark]).match(self.text, start)
         if not found:
             self._fail("a string does not end")
         self.at = found.end()
@@ -287,8 +286,8 @@ def _scalar(word: str) -> Any:
         return word == "true"
     if INTEGER.fullmatch(word):
         return int(word.replace("_", ""))
-    if BASED.fullmatch(word):
+    if re.fullmatch(BASED, word):
         return int(word.replace("_", ""), 0)
-    if FLOAT.fullmatch(word):
+    if re.fullmatch(FLOAT, word):
         return float(word.replace("_", ""))
     return None

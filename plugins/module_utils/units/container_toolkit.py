@@ -38,11 +38,17 @@ def look(host: Host, settings: planner.Settings | None) -> planner.Now:
 
 
 def _runtimes(host: Host, settings: planner.Settings) -> dict[str, Any]:
-    from ..look.containers import containerd_files, crio_files, docker_files, installed
+    from ..look.containers import crio_files, docker_files, installed
 
-    looks = {"containerd": containerd_files, "docker": docker_files, "crio": crio_files}
+    looks = {"containerd": _containerd, "docker": docker_files, "crio": crio_files}
     wanted = [name for name in installed(host) if settings.runtimes is None or name in settings.runtimes]
     return {name: later(looks[name], host) if name in looks else None for name in wanted}
+
+
+def _containerd(host: Host) -> Any:
+    from ..look.containerd import containerd_files
+
+    return containerd_files(host)
 
 
 def _kept(host: Host, path: str) -> Kept:

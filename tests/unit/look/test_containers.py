@@ -17,8 +17,8 @@ from ansible_collections.bettercompute.bcd.plugins.module_utils.look.cdi import 
     runtime_folder,
     vendor_specs,
 )
+from ansible_collections.bettercompute.bcd.plugins.module_utils.look.containerd import containerd_files
 from ansible_collections.bettercompute.bcd.plugins.module_utils.look.containers import (
-    containerd_files,
     crio_files,
     docker_files,
     installed,

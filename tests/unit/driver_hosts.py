@@ -63,5 +63,5 @@ def shown(host: FakeHost) -> object:
         sorted(host.active),
         host.text("/initramfs"),
         host.text(BLACKLIST),
-        sorted(path for path in host.files if path.startswith("/dev/")),
+        sorted((path, host.text(path)) for path in host.files if path.startswith("/dev/")),
     )

@@ -134,6 +134,7 @@ class DriverMachine(FakeHost):
         self.fails: dict[str, Answer] = {}
         self.breaks_dkms = self.signs = self.rejects = False
         self.makes_nodes = True
+        self.uvm_major = 511  # the next that the kernel gives
         self.loads_instead = ""
         super().__init__(_files(distribution, tuple(gpus)), _programs(self.manager))
         self.put("/proc/sys/kernel/osrelease", f"{self.release}\n")
@@ -175,6 +176,8 @@ class DriverMachine(FakeHost):
     def boot(self, boot_id: str = "next-boot") -> None:
         """The machine starts again: what is on the disk is loaded, unless nouveau still has the GPUs."""
         self.reboot(boot_id)
+        for path in [path for path in self.files if path.startswith("/dev/")]:
+            del self.files[path]
         self.processes.clear()
         for service in sorted(self.active):
             self.stop(service)
@@ -248,7 +251,7 @@ class DriverMachine(FakeHost):
         """Bring /sys, /proc and /dev in line with the state."""
         ours = re.compile(r"/sys/module/(nvidia|gdrdrv)|/proc/driver/nvidia/|/proc/\d+/(fd|exe)|/dev/nvidia")
         for path in [path for path in self.files if ours.match(path)]:
-            if not (path.startswith("/dev/") and self.loaded):
+            if not path.startswith("/dev/"):
                 del self.files[path]
         for path in [path for path in self.links if ours.match(path)]:
             del self.links[path]
@@ -270,7 +273,7 @@ class DriverMachine(FakeHost):
             for minor, address in enumerate(self.names("/sys/bus/pci/devices")):
                 self.put(f"/proc/driver/nvidia/gpus/{address}/information", f"Device Minor: \t {minor}\n")
             majors += "195 nvidia\n"
-            majors += "511 nvidia-uvm\n" if "nvidia_uvm" in self.loaded else ""
+            majors += f"{self.uvm_major} nvidia-uvm\n" if "nvidia_uvm" in self.loaded else ""
         self.put("/proc/devices", majors + "\nBlock devices:\n  8 sd\n")
         if self.running and self.makes_nodes:
             self.make_nodes()
@@ -280,7 +283,8 @@ class DriverMachine(FakeHost):
         nodes = ["nvidiactl", *(f"nvidia{minor}" for minor in range(len(self.names("/sys/bus/pci/devices"))))]
         nodes += ["nvidia-uvm", "nvidia-uvm-tools"] if "nvidia_uvm" in self.loaded else []
         for node in nodes:
-            self.put(f"/dev/{node}", "")
+            if f"/dev/{node}" not in self.files:
+                self.put(f"/dev/{node}", f"{self.uvm_major}" if "uvm" in node else "195")
 
     def act_as(self, argv: tuple[str, ...]) -> Answer | None:
         """The answer that a test has for a command line, if any."""
@@ -370,6 +374,8 @@ def rmmod(host: FakeHost, argv: tuple[str, ...]) -> Answer:
     del host.loaded[name]
     if name == "nvidia":
         host.running = ""
+    if name == "nvidia_uvm":
+        host.uvm_major -= 1
     host.show()
     return Answer(0, "")
 

@@ -10,6 +10,7 @@ from ..plan.nvidia_driver_upkeep import (
     BLACKLIST,
     NATIVE,
     PERSISTENCED,
+    UVM_NODES,
     Native,
     Nodes,
     Service,
@@ -53,6 +54,11 @@ def nodes(host: Host) -> Nodes:
         return Nodes()
     permissions = parse_permissions(parse_nvidia(host.read(NVIDIA) or ""))
     return Nodes(missing, host.which("nvidia-modprobe") is not None, permissions)
+
+
+def stale(host: Host) -> tuple[str, ...]:
+    """The device nodes of unified memory that are there: while its module is not, or goes."""
+    return tuple(path for path, _minor in UVM_NODES if host.exists(path))
 
 
 def has_unit(host: Host, name: str) -> bool:

@@ -57,7 +57,7 @@ class Settings(NamedTuple):
 
 class Now(NamedTuple):
     """What the host shows. `modules`: names of loaded modules, as NVIDIA gives them. `idle`: services that a pass
-    stopped and that do not run.
+    stopped and that do not run. `stale`: device nodes of unified memory, while its module is to be loaded.
 
     Seen only where it is needed: `use` where the loaded driver is not the one that is asked for, `shelf` where packages
     are to be looked at, `only_signed` (why the kernel takes no unsigned module, or "") where one is to be loaded.
@@ -73,6 +73,7 @@ class Now(NamedTuple):
     nodes: Nodes = Nodes()
     persistenced: Service | None = None
     idle: tuple[str, ...] = ()
+    stale: tuple[str, ...] = ()
     use: Use | None = None
     shelf: Shelf | None = None
     only_signed: str = ""
@@ -242,6 +243,7 @@ def _plan_loaded(todo: Todo, target: Target, coming: Loaded, now: Now, past: Pas
     obstacle = _obstacle(target, now, past, installs)
     from .nvidia_driver_swap import (
         Use,
+        drop_nodes,
         others_of,
         owed_modules,
         plan_load,
@@ -263,6 +265,7 @@ def _plan_loaded(todo: Todo, target: Target, coming: Loaded, now: Now, past: Pas
     with todo.lane(LANE):
         if now.loaded:
             plan_unload(todo, use, now.loaded, past)
+        drop_nodes(todo, now.stale, "gpu" if now.loaded else "none")
         plan_load(todo, now.gpus, after, past, others, "gpu" if now.loaded else "none")
     for service in restarts(use, past):
         with todo.lane(service):
@@ -317,10 +320,11 @@ def _plan_upkeep(todo: Todo, now: Now, past: Past) -> None:
 
 def _plan_mending(todo: Todo, now: Now, past: Past) -> None:
     """Load and start what is missing beside the right driver."""
-    from .nvidia_driver_swap import load_again, load_uvm, owed_modules, start_service
+    from .nvidia_driver_swap import drop_nodes, load_again, load_uvm, owed_modules, start_service
 
     with todo.lane(LANE):
         if UVM not in now.modules:
+            drop_nodes(todo, now.stale)
             todo.add(load_uvm())
         for name in owed_modules(past):
             if name not in now.modules:

@@ -13,9 +13,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..core.plan import Past, Todo
-from ..core.step import Effect, Step, run
+from ..core.step import Effect, Step, remove, run
 from .gpu_chips import PciGpu
-from .nvidia_driver_upkeep import UVM
+from .nvidia_driver_upkeep import UVM, UVM_NODES
 from .nvidia_driver_version import LIBRARY_FOLDERS, SONAME, VERSION_FILE, Loaded
 
 if TYPE_CHECKING:
@@ -136,6 +136,12 @@ def plan_unload(todo: Todo, use: Use, loaded: Loaded, past: Past) -> None:
         )
 
 
+def drop_nodes(todo: Todo, stale: tuple[str, ...], disruption: str = "none") -> None:
+    """Remove the nodes of unified memory: its module gets a number anew, and an old node keeps the old one."""
+    for path in stale:
+        todo.add(remove(path, f"remove {path}: its number may change", disruption=disruption))
+
+
 def plan_load(
     todo: Todo, gpus: tuple[PciGpu, ...], after: str, past: Past, others: tuple[str, ...], disruption: str
 ) -> None:
@@ -145,7 +151,7 @@ def plan_load(
             ("modprobe", "nvidia"),
             "load the module nvidia",
             disruption=disruption,
-            effects=brings(gpus, after),
+            effects=(*brings(gpus, after), *(Effect("unknown", path, after) for path, _minor in UVM_NODES)),
         ),
         load_uvm(disruption),
     )
@@ -225,12 +231,13 @@ def brings(gpus: tuple[PciGpu, ...], after: str, loads: bool = True) -> tuple[Ef
     )
     if not loads:
         return disk
-    nodes = ("nvidiactl", "nvidia-uvm", "nvidia-uvm-tools", "nvidia-modeset", "nvidia-caps", "nvidia-nvswitchctl")
+    nodes = ("nvidiactl", "nvidia-modeset", "nvidia-caps", "nvidia-nvswitchctl")
     places = (
         "/proc/driver/nvidia",
         "/proc/driver/nvidia-nvswitch",
         *(f"/sys/module/{name}" for name in (*ROOTS, UVM, "nvidia_modeset", "nvidia_drm")),
         *(f"/dev/{name}" for name in nodes),
+        *(path for path, _minor in UVM_NODES),
         *(f"/dev/nvidia{number}" for number in range(len(gpus))),
     )
     return (Effect("unknown", VERSION_FILE, after), *(Effect("appears", place, after) for place in places), *disk)

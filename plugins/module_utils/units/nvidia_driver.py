@@ -10,11 +10,12 @@ from ..core.host import Host
 from ..core.plan import Unit
 from ..core.records import Records
 from ..look.driver import library, loaded, on_disk
-from ..look.driver_upkeep import idle, modules, native, nodes, persistenced
+from ..look.driver_upkeep import idle, modules, native, nodes, persistenced, stale
 from ..look.pci import gpus
 from ..look.systemd import systemd
 from ..plan import nvidia_driver as planner
 from ..plan.nvidia_driver_flavour import UNIT as NAME
+from ..plan.nvidia_driver_upkeep import UVM
 from ..plan.nvidia_driver_version import INSTALL_DEBT
 
 
@@ -40,10 +41,12 @@ def look(host: Host, settings: planner.Settings | None) -> planner.Now:
         now = now._replace(shelf=shelf(host, NAME, now))
     if fits and planner.is_loaded(now.loaded, now.on_disk):
         service = persistenced(host) if systemd(host).running else None
-        return now._replace(nodes=nodes(host), persistenced=service, idle=idle(host, owed))
+        left = () if UVM in now.modules else stale(host)
+        return now._replace(nodes=nodes(host), persistenced=service, idle=idle(host, owed), stale=left)
     from ..look.driver_use import only_signed, use
 
-    return now._replace(use=use(host) if now.loaded else None, only_signed=only_signed(host))
+    users = use(host) if now.loaded else None
+    return now._replace(use=users, only_signed=only_signed(host), stale=stale(host))
 
 
 def _unknown(host: Host, now: planner.Now, after: str) -> planner.Now:

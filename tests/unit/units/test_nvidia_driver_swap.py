@@ -35,6 +35,8 @@ def test_a_free_driver_is_swapped_in_one_pass() -> None:
         f"stop nvidia-persistenced, to take the driver {OLD} out",
         "unload the module nvidia_uvm",
         "unload the module nvidia",
+        "remove /dev/nvidia-uvm: its number may change",
+        "remove /dev/nvidia-uvm-tools: its number may change",
         "load the module nvidia",
         "load the module nvidia_uvm",
     ]
@@ -42,6 +44,14 @@ def test_a_free_driver_is_swapped_in_one_pass() -> None:
     go(host, TO_580)
     assert (host.running, host.active) == (f"{NEWER} open", {"nvidia-persistenced"})
     promises.second_pass_is_quiet(UNIT, host, TO_580)
+
+
+def test_nodes_of_unified_memory_get_the_number_that_it_has_now() -> None:
+    host = running()
+    assert host.text("/dev/nvidia-uvm") == "511"
+    go(host, TO_580)
+    assert "510 nvidia-uvm\n" in (host.text("/proc/devices") or "")
+    assert (host.text("/dev/nvidia-uvm"), host.text("/dev/nvidia-uvm-tools")) == ("510", "510")
 
 
 def test_a_flavour_is_swapped_too() -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ..core.errors import Refused
 from ..core.plan import Field, Past, Plan, Todo
 from ..core.step import Effect
-from .container_runtime import RUNTIMES, UNIT, debt, restart
+from .container_runtime import PROGRAMS, RUNTIMES, UNIT, debt, restart
 from .container_toolkit_config import CONFIG, ENVIRONMENT, OUTPUT, SERVICE, UNIT_FOLDERS, Kept
 from .settings import strict
 
@@ -72,7 +72,7 @@ def plan(settings: Settings, now: Now, past: Past) -> Plan:
     if settings.runtimes is None and not now.runtimes:
         todo.note("no container runtime is installed: one that comes later is configured by the next pass")
     if settings.cdi:
-        _plan_cdi(todo, now, past)
+        _plan_cdi(todo, settings, now, past)
     return todo.plan()
 
 
@@ -141,7 +141,7 @@ def _plan_runtime(todo: Todo, name: str, settings: Settings, now: Now, past: Pas
         plan_crio(todo, seen, settings.cdi, past)
 
 
-def _plan_cdi(todo: Todo, now: Now, past: Past) -> None:
+def _plan_cdi(todo: Todo, settings: Settings, now: Now, past: Past) -> None:
     from .container_toolkit_config import plan_cdi_only, plan_steering
     from .container_toolkit_spec import plan as plan_spec
 
@@ -152,4 +152,20 @@ def _plan_cdi(todo: Todo, now: Now, past: Past) -> None:
         if now.refresh and now.environment is not None:
             plan_steering(todo, now.environment)
     with todo.lane(OUTPUT):
-        plan_spec(todo, now.described, past)
+        version = plan_spec(todo, now.described, past)
+        _note_support(todo, version, settings, now, past)
+
+
+def _note_support(todo: Todo, version: str, settings: Settings, now: Now, past: Past) -> None:
+    """Name the runtimes that are too old for the specification's version, which its content decides."""
+    from .cdi_support import EVERYONE, highest, reads, release_in
+
+    if version <= EVERYONE:
+        return
+    for name in settings.runtimes if settings.runtimes is not None else RUNTIMES:
+        release = release_in(past.ask((PROGRAMS[name], "--version")).out) if name in now.runtimes else None
+        if release and not reads(name, release, version):
+            todo.note(
+                f"{OUTPUT} is of CDI {version}, and this {name} {'.'.join(map(str, release))} reads "
+                f"{highest(name, release) or 'none'} at most: it finds no device there: install a newer one"
+            )

@@ -65,20 +65,23 @@ class Described(NamedTuple):
     runtime_folder: str = "/run/cdi"
 
 
-def plan(todo: Todo, now: Described, past: Past) -> None:
-    """Plan a new specification where the old one is none, or describes another state of the host."""
+def plan(todo: Todo, now: Described, past: Past) -> str:
+    """Plan a new specification where the old one is none, or describes another state of the host.
+
+    Returns the cdiVersion of the one that is then there, "" where it was said why there is none.
+    """
     if now.driver is None:
         raise NotReady(
             f"{UNIT}: no NVIDIA driver is loaded, and {OUTPUT} describes what it brings: it is made after that"
         )
     stamp = json.dumps({"digest": digest(now), "version": VERSION}) + "\n"
-    spec = read(now.file.text) if now.file is not None and now.file.regular else None
+    spec: Any = read(now.file.text) if now.file is not None and now.file.regular else None
     if _describes(spec, now, stamp):
         _refuse_twice(now, spec)
     else:
         spec = _generate(todo, now, past)
         if spec is None:
-            return
+            return ""
         _refuse_twice(now, spec)
         text = json.dumps(spec, indent=4) + "\n"
         refuse_link(OUTPUT, now.file)
@@ -88,6 +91,7 @@ def plan(todo: Todo, now: Described, past: Past) -> None:
             todo.add(write(STAMP, stamp, f"record what {OUTPUT} describes"))
     drop(todo, OLD, _there(now, OLD))
     _plan_outranking(todo, now)
+    return str(spec["cdiVersion"])
 
 
 def digest(now: Described) -> str:

@@ -411,6 +411,18 @@ def test_without_cdi_an_old_specification_stays() -> None:
     assert host.text(SPEC) == before
 
 
+def test_a_runtime_that_is_too_old_for_the_specification_is_named() -> None:
+    host = ContainerHost(Machine.from_products(["H100-80GB"]), {"podman": "4.9.3", "docker": "28.5.2"})
+    host.programs["podman"] = lambda _host, _argv: Answer(0, "podman version 4.9.3\n")
+    assert go(UNIT, host, {}).notes == ()  # 0.3.0 is read by all
+    spec = host.spec()
+    spec["containerEdits"]["additionalGids"] = [44]
+    spec["cdiVersion"] = "0.7.0"
+    host.put(SPEC, json.dumps(spec))
+    (note,) = second_pass_is_quiet(UNIT, host, {}).notes
+    assert note.startswith(f"{SPEC} is of CDI 0.7.0, and this podman 4.9.3 reads 0.6.0 at most: ")
+
+
 # -- beside the unit before it
 
 

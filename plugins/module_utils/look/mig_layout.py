@@ -10,8 +10,8 @@ from typing import Any, Callable
 from ..core.errors import Refused, StepFailed
 from ..core.host import Host
 from ..core.unknown import later
-from ..plan.gpu import Gpu
-from ..plan.mig import OFF, Layout, layout_of
+from ..plan.gpu import Gpu, is_attendant
+from ..plan.mig import ALL, OFF, Layout, layout_of
 from ..plan.mig_boot import SERVICE, WANTED_BY
 from ..plan.mig_layout import Settings, is_shown, needs_change
 from ..plan.mig_state import LACKING, MODES, QUERIED, SMI, InTheWay, Now, Seen, Shown, answers, label
@@ -78,9 +78,10 @@ def _shown(host: Host, gpu: Gpu, row: Row, layout: Layout | None) -> Shown:
     shown = _instances(host, gpu, row)
     if later(is_shown, layout, shown) is True:
         return shown
-    return shown._replace(
-        offered=later(mig.offered, host, gpu.index), placements=later(mig.placements, host, gpu.index)
-    )
+    shown = shown._replace(offered=later(mig.offered, host, gpu.index))
+    if layout.kind == ALL and later(is_shown, layout, shown) is True:
+        return shown
+    return shown._replace(placements=later(mig.placements, host, gpu.index))
 
 
 def _instances(host: Host, gpu: Gpu, row: Row) -> Shown:
@@ -125,7 +126,7 @@ def _in_the_way(host: Host) -> InTheWay:
     names = tuple(SERVICES)
     active = host.ask(("systemctl", "is-active", *names)).out.split()
     holders = device_holders(host)
-    programs = {holder.program for node in holders.values() for holder in node}
+    programs = {holder.program for node in holders.values() for holder in node if is_attendant(holder.program)} - {SMI}
     return InTheWay(
         drm=None if refcnt is None else int(refcnt.strip() or 0),
         services=tuple(name for name, state in zip(names, active) if state == "active"),

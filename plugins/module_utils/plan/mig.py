@@ -231,10 +231,24 @@ def layout_of(enabled: bool, gis: tuple[GpuInstance, ...], cis: tuple[ComputeIns
     return text_of(Layout(LISTED, _largest_first(counts))) if counts else EMPTY
 
 
-def shows(layout: Layout, enabled: bool, gis: tuple[GpuInstance, ...], cis: tuple[ComputeInstance, ...]) -> bool:
-    """Whether what the GPU shows is the layout by name and number; one of the kind `all` is to be counted out first."""
+def shows(
+    layout: Layout,
+    enabled: bool,
+    gis: tuple[GpuInstance, ...],
+    cis: tuple[ComputeInstance, ...],
+    offered: tuple[Offered, ...] = (),
+) -> bool:
+    """Whether what the GPU shows is the layout by name and number.
+
+    One of the kind `all` is where there are as many as the GPU offers in all; whether fewer are all that fit, is to be
+    found by their placements.
+    """
     if layout.kind == OFF or not enabled:
         return layout.kind == OFF and not enabled
+    wanted = dict(layout.devices)
     if layout.kind == ALL:
-        return False
-    return not bare(gis, cis) and devices_of(gis, cis) == dict(layout.devices)
+        profile = layout.devices[0][0]
+        whole = profile._replace(compute=profile.slices)
+        total = next((each.total for each in offered if each.profile == whole), 0)
+        wanted = {profile: total * (profile.slices // profile.compute)}
+    return not bare(gis, cis) and devices_of(gis, cis) == wanted

@@ -91,7 +91,7 @@ def is_shown(layout: Layout | None, shown: Shown) -> bool:
     if layout is None or shown.current not in MODES:
         return True
     on = layout.kind != OFF
-    return shows(layout, shown.on, shown.gis, shown.cis) and MODES.get(shown.pending, on) is on
+    return shows(layout, shown.on, shown.gis, shown.cis, shown.offered) and MODES.get(shown.pending, on) is on
 
 
 # -- the plan

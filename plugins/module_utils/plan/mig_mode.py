@@ -92,12 +92,11 @@ def _in_vain(gpu: Gpu, step: Step, said: str, way: InTheWay) -> str:
     resetting = "--gpu-reset" in step.argv
     gone = {SERVICES[name] for name in way.services} if resetting else set()  # they were stopped for it
     left = tuple(name for name in way.programs if name not in gone)
-    held = f", while {_listed(left)} had the GPUs open" if left else ""
+    what = f"end {_listed(left)}, which has the GPUs open, or reboot the node" if left else "reboot the node"
     if resetting:
         failed = f"which failed ({said})" if said else "which changed nothing"
-        return f"{UNIT}: MIG mode of {label(gpu)} waits for a GPU reset, {failed}{held}: reboot the node"
-    why = f" ({said})" if said else ""
-    return f"{UNIT}: MIG mode of {label(gpu)} stays pending{why}{held}: end what uses the GPU, or reboot the node"
+        return f"{UNIT}: MIG mode of {label(gpu)} waits for a GPU reset, {failed}: {what}"
+    return f"{UNIT}: MIG mode of {label(gpu)} stays pending{f' ({said})' if said else ''}: {what}"
 
 
 # -- what is taken out of a reset's way, and comes back

@@ -59,7 +59,7 @@ class InTheWay(NamedTuple):
     """What may keep a GPU from being reset, looked at only where a mode waits for a reset.
 
     `drm`: the refcnt of nvidia_drm, None where it is not loaded. `services`: those that run and hold GPUs open.
-    `programs`: the names of all that do.
+    `programs`: the names of what does; a GPU that others have open is busy, and not reset.
     """
 
     drm: int | None = None

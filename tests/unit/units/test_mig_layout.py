@@ -17,6 +17,7 @@ from ansible_collections.bettercompute.bcd.plugins.module_utils.core.records imp
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.runner import Goal, converge
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.mig_state import QUERIED
 from ansible_collections.bettercompute.bcd.plugins.module_utils.units.mig_layout import UNIT
+from tests.gpu import cards
 from tests.gpu.fake import GpuHost, gpu_host
 from tests.gpu.model import Machine
 from tests.unit import promises
@@ -470,20 +471,34 @@ def test_what_follows_a_new_layout_is_known_only_after_it() -> None:
         assert seen.ask(argv).rc == 0
 
 
-def test_a_host_whose_gpus_show_their_layouts_is_asked_little() -> None:
+@pytest.mark.parametrize(
+    ("layout", "listings"), [("3g.40gb:2", ["-lgi", "-lci"]), ("all-1g.10gb", ["-lgi", "-lci", "-lgip"])]
+)
+def test_a_host_whose_gpus_show_their_layouts_is_asked_little(layout: str, listings: list[str]) -> None:
     host = host_of(H100, H100)
-    settings = {"layout": "3g.40gb:2"}
+    settings = {"layout": layout}
     go(host, settings)
     host.asked.clear()
     assert go(host, settings).steps == ()
     assert [" ".join(argv).partition(" --")[0] for argv in host.asked] == [
         "nvidia-smi",
-        "nvidia-smi mig -lgi -i 0",
-        "nvidia-smi mig -lci -i 0",
-        "nvidia-smi mig -lgi -i 1",
-        "nvidia-smi mig -lci -i 1",
+        *(f"nvidia-smi mig {listing} -i {gpu}" for gpu in (0, 1) for listing in listings),
         "systemctl show",
     ]
+
+
+def test_all_of_a_profile_that_is_offered_more_often_than_it_fits() -> None:
+    """Where the count of -lgip is more than the placements hold, these decide, and the next pass agrees."""
+    host = host_of(H100)
+    kind = host.machine.cards[0].kind
+    few = [one._replace(most=9) if one.name == "3g.40gb" else one for one in kind.profiles]
+    changed = kind._replace(profiles=tuple(few))
+    for settings in ({"layout": "all-3g.40gb"}, {"layout": "all-1c.3g.40gb"}):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(cards, "product", lambda _key: changed)
+            assert go(host, settings).state == "converged"
+            assert go(host, settings).steps == ()
+            assert len(host.machine.instances(0)) == 2
 
 
 def test_an_account_that_is_not_root_says_that_root_sees_the_instances() -> None:

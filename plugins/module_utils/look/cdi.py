@@ -12,7 +12,7 @@ from ..core.errors import Refused
 from ..core.host import Host
 from ..plan import cdi
 from ..plan.container_toolkit_config import ENVIRONMENT, OUTPUT, SERVICE, UNIT_FOLDERS
-from ..plan.container_toolkit_spec import STAMP, Described, Found, read
+from ..plan.container_toolkit_spec import STAMP, Described, Found, read_file
 from .driver import loaded
 from .smi import listing, parse_list
 
@@ -99,7 +99,7 @@ def described(host: Host) -> Described:
     devices = listing(host)
     parse_list(devices)  # what is no listing is a fault, and no new state of the host
     specs = vendor_specs(host)
-    mine = read(file.text) if file is not None and file.regular else None
+    mine = read_file(file)
     return Described(
         driver=driver,
         listing=devices,

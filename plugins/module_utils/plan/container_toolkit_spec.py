@@ -75,7 +75,7 @@ def plan(todo: Todo, now: Described, past: Past) -> str:
             f"{UNIT}: no NVIDIA driver is loaded, and {OUTPUT} describes what it brings: it is made after that"
         )
     stamp = json.dumps({"digest": digest(now), "version": VERSION}) + "\n"
-    spec: Any = read(now.file.text) if now.file is not None and now.file.regular else None
+    spec = read_file(now.file)
     if _describes(spec, now, stamp):
         _refuse_twice(now, spec)
     else:
@@ -86,7 +86,7 @@ def plan(todo: Todo, now: Described, past: Past) -> str:
         text = json.dumps(spec, indent=4) + "\n"
         refuse_link(OUTPUT, now.file)
         if not is_as(now.file, text):
-            todo.add(write(OUTPUT, text, f"describe {len(spec['devices'])} devices of this host in {OUTPUT}"))
+            todo.add(write(OUTPUT, text, f"describe {listed(spec)} of this host in {OUTPUT}"))
         if not is_as(now.stamp, stamp):
             todo.add(write(STAMP, stamp, f"record what {OUTPUT} describes"))
     drop(todo, OLD, _there(now, OLD))
@@ -108,6 +108,23 @@ def _describes(spec: Any, now: Described, stamp: str) -> bool:
     if spec is None or cdi.faults(spec) or now.gone or _unnamed(spec, now):
         return False
     return now.stamp is not None and now.stamp.text == stamp
+
+
+def listed(spec: cdi.Spec) -> str:
+    """How many devices a specification names, without the one that stands for all."""
+    count = len(set(cdi.device_names(spec)) - {"all"})
+    return f"{count} device{'' if count == 1 else 's'}"
+
+
+def read_file(file: File | None) -> Any:
+    """Our specification in its file, where it is as we keep it; None else."""
+    if file is None or not file.regular or file.uid != 0 or file.mode != 0o644:
+        return None
+    try:
+        spec = json.loads(file.text)
+    except (ValueError, RecursionError):
+        return None
+    return spec if isinstance(spec, dict) and spec.get("kind") == cdi.VENDOR_KIND else None
 
 
 def read(text: str) -> Any:

@@ -28,6 +28,7 @@ CONFIG = "/etc/docker/daemon.json"
 SERVICE = "docker"
 CDI_SINCE = 25  # with features.cdi, on by default from 28.2 on
 VALIDATES_SINCE = 23  # dockerd --validate
+VERDICT = "unable to configure"  # how dockerd begins what it says of a configuration
 MAJOR = re.compile(r"\b[vV]ersion (\d+)\.")
 
 
@@ -50,20 +51,21 @@ def plan(todo: Todo, now: Docker, cdi: bool, named: bool, past: Past) -> None:
         without_cdi(todo, "docker", str(CDI_SINCE), named)
         return
     text = json.dumps(wanted, indent=4, ensure_ascii=False) + "\n"
-    if major is None or major >= VALIDATES_SINCE:
-        said = past.ask(("dockerd", "--validate", "--config-file={daemon.json}"), (("daemon.json", text),))
-        if said.rc != 0:
-            words = " ".join((said.err or said.out).split())[-400:]
-            todo.add(
-                fail(
-                    f"write {CONFIG}",
-                    f"dockerd would not start with {CONFIG} as it has to be ({words}): correct the file and run again",
-                )
-            )
-            return
+    wrong = _validated(text, past) if major is None or major >= VALIDATES_SINCE else ""
+    if wrong and (VERDICT not in wrong or wrong != _validated("{}\n", past)):  # else its command line is at fault here
+        message = f"dockerd would not start with {CONFIG} as it has to be ({wrong}): correct the file and run again"
+        todo.add(fail(f"write {CONFIG}", message))
+        return
     means = " and CDI" if cdi else ""
     edit(todo, CONFIG, text, now.file, f"give Docker the runtime {NVIDIA}{means} in {CONFIG}", (debt(SERVICE),))
     restart(todo, SERVICE, True, past)
+
+
+def _validated(text: str, past: Past) -> str:
+    """What dockerd says of a configuration that it does not take, "" for one that it takes."""
+    said = past.ask(("dockerd", "--validate", "--config-file={daemon.json}"), (("daemon.json", text),))
+    words = re.sub(r"/\S*/daemon\.json", "daemon.json", " ".join((said.err or said.out).split()))
+    return "" if said.rc == 0 else words[-400:] or f"it exited with {said.rc}"
 
 
 def parse(text: str) -> dict[str, Any]:

@@ -243,6 +243,22 @@ def test_docker_is_never_restarted_into_what_it_does_not_take() -> None:
     assert host.text(SPEC) is not None  # the others went on
 
 
+def test_what_dockerd_says_of_its_command_line_is_not_the_files_fault() -> None:
+    host = host_with(docker="28.5.2")
+    plain = host.programs["dockerd"]
+
+    def flags(host: FakeHost, argv: tuple[str, ...]) -> Answer:
+        said = plain(host, argv)
+        if "--validate" not in argv or said.rc:
+            return said
+        path = argv[-1].partition("=")[2]
+        return Answer(1, "", f"unable to configure the Docker daemon with file {path}: invalid userland-proxy-path\n")
+
+    host.programs["dockerd"] = flags
+    assert go(UNIT, host, {}).state == "converged"
+    assert host.restarts == ["docker"]
+
+
 def test_an_old_docker_has_no_cdi() -> None:
     host = host_with(docker="24.0.7")
     left = go(UNIT, host, {})

@@ -13,7 +13,7 @@ import pytest
 
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.outcome import Outcome
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.plan import Answer
-from ansible_collections.bettercompute.bcd.plugins.module_utils.core.step import Effect, run
+from ansible_collections.bettercompute.bcd.plugins.module_utils.core.step import Effect, File, run
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.cdi import device_names, faults
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.container_toolkit_spec import read
 from ansible_collections.bettercompute.bcd.plugins.module_utils.units.container_toolkit import UNIT
@@ -144,6 +144,14 @@ def unsound(host: ContainerHost) -> None:
     host.put(SPEC, (host.text(SPEC) or "").replace('"path"', '"pfad"'))
 
 
+def twice(host: ContainerHost) -> None:
+    host.put(SPEC, (host.text(SPEC) or "") * 2)
+
+
+def closed(host: ContainerHost) -> None:
+    host.files[SPEC] = File(host.text(SPEC) or "", 0o600)
+
+
 def removed(host: ContainerHost) -> None:
     del host.files[SPEC]
 
@@ -154,13 +162,14 @@ def stamp_lost(host: ContainerHost) -> None:
 
 @pytest.mark.parametrize(
     "change",
-    [new_driver, new_toolkit, new_node, new_layout, a_path_gone, broken, unsound, removed, stamp_lost],
+    [new_driver, new_toolkit, new_node, new_layout, a_path_gone, broken, unsound, twice, closed, removed, stamp_lost],
 )
 def test_it_follows_the_host(change: Callable[[ContainerHost], None]) -> None:
     host = described()
     change(host)
     done = go(UNIT, host, {})
     assert (done.state, done.changed) == ("converged", True)
+    assert host.files[SPEC].mode == 0o644
     assert faults(host.spec()) == []
     assert "old.so" not in (host.text(SPEC) or "")
     if change is new_driver:

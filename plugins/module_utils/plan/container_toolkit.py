@@ -61,18 +61,21 @@ def check(given: dict[str, Any]) -> Settings:
 
 
 def plan(settings: Settings, now: Now, past: Past) -> Plan:
-    """The toolkit first; then each runtime, each file and the specification in a lane of its own."""
+    """The toolkit first; then each file, the specification and each runtime in a lane of its own.
+
+    A daemon that restarts starts its containers again: what they have their GPUs by is there before that.
+    """
     todo = Todo()
     if not now.toolkit:
         _plan_install(todo, now, past)
         return todo.plan()
+    if settings.cdi:
+        _plan_cdi(todo, settings, now, past)
     for name in settings.runtimes if settings.runtimes is not None else RUNTIMES:
         with todo.lane(name):
             _plan_runtime(todo, name, settings, now, past)
     if settings.runtimes is None and not now.runtimes:
         todo.note("no container runtime is installed: one that comes later is configured by the next pass")
-    if settings.cdi:
-        _plan_cdi(todo, settings, now, past)
     return todo.plan()
 
 

@@ -72,7 +72,7 @@ def plan(todo: Todo, now: Described, past: Past) -> str:
     """
     if now.driver is None:
         raise NotReady(
-            f"{UNIT}: no NVIDIA driver is loaded, and {OUTPUT} describes what it brings: it is made after that"
+            f"{UNIT}: no NVIDIA driver is loaded: {OUTPUT}, which describes what it brings, is made once it is"
         )
     stamp = json.dumps({"digest": digest(now), "version": VERSION}) + "\n"
     spec = read_file(now.file)

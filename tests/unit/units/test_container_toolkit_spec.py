@@ -369,7 +369,7 @@ def test_anothers_specification_that_outranks_ours_is_named() -> None:
     host = described()
     host.put("/run/cdi/operator.yaml", yaml(*NAMES))
     done = go(UNIT, host, {})
-    assert done.notes[-1].startswith(
+    assert done.notes[0].startswith(
         "/run/cdi/operator.yaml describes nvidia.com/gpu too and outranks /etc/cdi/nvidia.json"
     )
     assert (done.state, done.changed) == ("converged", False)
@@ -393,7 +393,7 @@ def test_other_kinds_and_holds_of_ours_are_no_concern() -> None:
     host.put("/etc/cdi/bcd-a1.json", json.dumps(vendor(*NAMES)))
     host.put("/etc/cdi/net.json", json.dumps(vendor(*NAMES, kind="vendor.com/net")))
     host.put("/etc/cdi/gdrcopy.yaml", "cdiVersion: [flow]\nkind: nvidia.com/gdrcopy\n")
-    assert second_pass_is_quiet(UNIT, host, {}).notes[1:] == ()
+    assert len(second_pass_is_quiet(UNIT, host, {}).notes) == 1
 
 
 def test_a_specification_that_cannot_be_read_is_named() -> None:

@@ -73,7 +73,7 @@ def _install(
 
     names = () if whole else fabric_manager_names(now.distribution, need.driver.split(".")[0])
     refreshed = refresh(todo, now, past)
-    offered = offers(now, past, (*names, *missing))
+    offered = offers(now, past, (*names, *missing), every=False)  # the driver's stream is enabled already
     lost = [name for name in missing if name not in {offer.name for offer in offered}]
     if lost:
         not_offered(todo, f"install {' and '.join(lost)}", _no_beside(now, lost), refreshed)

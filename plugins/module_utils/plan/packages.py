@@ -193,11 +193,11 @@ def refresh(todo: Todo, now: Packages, past: Past) -> str:
     return REFRESHED
 
 
-def offers(now: Packages, past: Past, names: tuple[str, ...], every: bool = False) -> tuple[Offer, ...]:
+def offers(now: Packages, past: Past, names: tuple[str, ...], every: bool = True) -> tuple[Offer, ...]:
     """What the index offers of the named packages, newest first of each; asks the manager.
 
-    `every`: also what a module stream that is not enabled would offer. An index that is not there yet offers nothing;
-    one that is fresh and cannot be read is a StepFailed.
+    `every`: also what a module stream that is not enabled yet would offer. An index that is not there yet offers
+    nothing; one that is fresh and cannot be read is a StepFailed.
     """
     tool = tool_of(now.manager)
     argv = tool.offers((*(tool.every if every else ()), *names))

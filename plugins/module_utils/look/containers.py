@@ -25,11 +25,13 @@ def installed(host: Host) -> tuple[str, ...]:
 
 def versions(host: Host) -> dict[str, str]:
     """The version of each installed runtime, "" where it does not say one; a program each is asked."""
-    found = {}
-    for name in installed(host):
-        said = re.search(VERSION, host.ask((PROGRAMS[name], "--version")).out)
-        found[name] = said.group(1) if said else ""
-    return found
+    return {name: version_in(host.ask((PROGRAMS[name], "--version")).out) for name in installed(host)}
+
+
+def version_in(said: str) -> str:
+    """The version in what a program says of itself; "" where there is none."""
+    found = re.search(VERSION, said)
+    return found.group(1) if found else ""
 
 
 def docker_files(host: Host) -> Docker:

@@ -17,7 +17,7 @@ from ..plan.gpu import App, Gpu, Holder, MigDevice, generation
 from ..plan.mig import ComputeInstance, GpuInstance, layout_of, parse_profile
 from . import pci
 from .clients import apps_of, device_holders, gpu_nodes
-from .containers import VERSION, installed, versions
+from .containers import installed, version_in, versions
 from .driver import library, loaded
 from .each_gpu import NAMES, Row, each_gpu
 from .holds import holds, releasing
@@ -221,8 +221,7 @@ def runtimes(host: Host) -> dict[str, str | None]:
         return dict.fromkeys(names)
     said: dict[str, str] = versions(host)
     if TOOLKIT in names:
-        found = VERSION.search(host.ask((TOOLKIT, "--version")).out)
-        said[TOOLKIT] = found.group(1) if found else ""
+        said[TOOLKIT] = version_in(host.ask((TOOLKIT, "--version")).out)
     return {name: said.get(name) or None for name in names}
 
 

@@ -6,47 +6,19 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 import pytest
 
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.errors import NotKnownYet
-from ansible_collections.bettercompute.bcd.plugins.module_utils.core.outcome import Outcome
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.predict import PredictedHost
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.records import Records
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.runner import Goal, converge
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.mig_state import QUERIED
 from ansible_collections.bettercompute.bcd.plugins.module_utils.units.mig_layout import UNIT
 from tests.gpu import cards
-from tests.gpu.fake import GpuHost, gpu_host
-from tests.gpu.model import Machine
+from tests.gpu.model import Fault
 from tests.unit import promises
-
-SERVICE = "/etc/systemd/system/bcd-mig.service"
-H100, A100, A30, RTX, L40S = "H100-80GB", "A100-40GB", "A30-24GB", "RTX-PRO-6000-Blackwell", "L40S"
-ALL = {"layout": "all-1g.10gb"}
-
-
-def host_of(*products: str, **more: Any) -> GpuHost:
-    return gpu_host(Machine.from_products(products, **more))
-
-
-def go(host: GpuHost, settings: dict[str, Any] | None, **more: Any) -> Outcome:
-    return promises.go(UNIT, host, settings, **more)
-
-
-def made(host: GpuHost, gpu: int, *profiles: str) -> None:
-    """Instances that are there before, in this order, where the driver puts them."""
-    machine = host.machine
-    machine.cards[gpu].mig = machine.cards[gpu].mig_pending = True
-    rc, said = machine.smi(("nvidia-smi", "mig", "-i", str(gpu), "-cgi", ",".join(profiles), "-C"))
-    assert rc == 0, said
-    host.sync()
-
-
-def commands(host: GpuHost) -> list[str]:
-    """What nvidia-smi was told to change."""
-    return [call for call in host.calls if call.startswith("nvidia-smi")]
+from tests.unit.mig_hosts import A30, ALL, H100, L40S, RTX, SERVICE, commands, go, host_of, made, with_parts
 
 
 def test_two_gpus_get_seven_instances_each() -> None:
@@ -243,167 +215,6 @@ def test_the_layout_of_a_busy_gpu_is_refused_all_the_same() -> None:
     assert done.failure.reason == "Refused"
 
 
-# -- modes
-
-
-def test_an_ampere_gpu_that_nothing_holds_is_reset_by_the_driver() -> None:
-    host = host_of(A100, A100)
-    done = promises.check_is_truthful(UNIT, lambda: host, {"layout": "3g.20gb:2"})
-    assert (done.state, [host.machine.instances(gpu) for gpu in (0, 1)]) == ("converged", [["3g.20gb"] * 2] * 2)
-    assert not [call for call in host.calls if "reset" in call]
-
-
-def test_what_holds_an_ampere_gpu_is_stopped_for_its_reset_and_started_again() -> None:
-    host = host_of(A100, A100, clients=["nvidia-persistenced", "nv-hostengine"])
-    done = go(host, {"gpus": [{"select": {"index": 1}, "layout": "7g.40gb"}]})
-    assert (done.state, done.pending, host.machine.instances(1)) == ("converged", (), ["7g.40gb"])
-    assert host.machine.cards[0].mig is False
-    resets = [call for call in host.calls if "reset" in call]
-    assert resets == [f"nvidia-smi --gpu-reset -i {host.machine.cards[1].uuid}"]
-    assert sorted(host.machine.clients) == ["nv-hostengine", "nvidia-persistenced"]
-
-
-def test_an_unused_nvidia_drm_is_taken_out_of_the_way() -> None:
-    host = host_of(A100, drm=True)
-    done = go(host, {"layout": "7g.40gb"})
-    assert (done.state, host.machine.instances(0), host.machine.drm) == ("converged", ["7g.40gb"], True)
-
-
-def test_a_used_nvidia_drm_waits_for_a_reboot_and_stops_nothing() -> None:
-    host = host_of(A100, drm=True, clients=["nvidia-persistenced"])
-    read = host.read
-    host.read = lambda path: "2\n" if path == "/sys/module/nvidia_drm/refcnt" else read(path)  # type: ignore[method-assign]
-    done = go(host, {"layout": "7g.40gb"})
-    (wait,) = done.pending
-    assert (done.state, wait.reason) == ("progressing", "RebootRequired")
-    assert "nvidia_drm is in use (refcnt 2)" in wait.message
-    assert "reboot the node" in wait.message
-    assert not [call for call in host.calls if "stop" in call or "rmmod" in call or "reset" in call]
-
-
-@pytest.mark.parametrize(
-    ("passthrough", "code", "why"),
-    [(True, 0, "which changed nothing"), (False, 19, "In use by another client"), (False, 3, "Not Supported")],
-)
-def test_a_reset_that_cannot_be_made_waits_for_a_reboot_and_is_not_repeated(
-    passthrough: bool, code: int, why: str
-) -> None:
-    """In a virtual machine nvidia-smi may exit 0 having reset nothing; elsewhere it says what it could not do."""
-    host = host_of(A100, passthrough=passthrough)
-    settings = {"layout": "7g.40gb"}
-    host.machine.nvml.update({} if passthrough else {"migact": code, "reset": code})
-    done = go(host, settings)
-    (wait,) = done.pending
-    assert (done.state, wait.reason) == ("progressing", "RebootRequired")
-    assert "waits for a GPU reset, which" in wait.message
-    assert why in wait.message
-    assert "reboot the node" in wait.message
-    calls = len(host.calls)
-    again = go(host, settings)
-    assert (again.changed, again.pending, host.calls[calls:]) == (False, done.pending, [])
-
-
-def test_after_the_reboot_the_boot_service_has_made_the_layout() -> None:
-    host = host_of(A100, passthrough=True)
-    host.machine.nvml["reset"] = 3
-    go(host, {"layout": "4g.20gb,3g.20gb"})
-    host.boot()
-    assert host.machine.instances(0) == ["3g.20gb", "4g.20gb"]
-    done = go(host, {"layout": "4g.20gb,3g.20gb"})
-    assert (done.state, done.pending) == ("converged", ())
-
-
-def test_fabric_manager_is_named_and_not_stopped() -> None:
-    host = host_of(A100, clients=["nv-fabricmanager"])
-    done = go(host, {"layout": "7g.40gb"})
-    (wait,) = done.pending
-    assert wait.reason == "RebootRequired"
-    assert "nv-fabricmanager" in wait.message
-    assert host.machine.clients == ["nv-fabricmanager"]
-
-
-def test_a_reset_is_tried_again_when_something_else_holds_the_gpu() -> None:
-    host = host_of(A100, clients=["nv-fabricmanager"])
-    go(host, {"layout": "7g.40gb"})
-    host.machine.clients.clear()
-    assert go(host, {"layout": "7g.40gb"}).state == "converged"
-
-
-def test_a_mode_that_stays_pending_on_hopper_waits() -> None:
-    host = host_of(H100)
-    host.machine.nvml["migact"] = 19
-    done = go(host, ALL)
-    assert [wait.reason for wait in done.pending] == ["RebootRequired"]
-    assert "stays pending" in done.pending[0].message
-    assert not [call for call in host.calls if "reset" in call]
-
-
-# -- after a boot
-
-
-def test_a_hopper_host_has_its_layout_again_after_a_reboot() -> None:
-    host = host_of(H100, A100)
-    settings = {
-        "gpus": [
-            {"select": {"index": 0}, "layout": "3g.40gb,1c.2g.20gb:2,1g.10gb"},
-            {"select": {"index": 1}, "layout": "all-1g.5gb"},
-        ]
-    }
-    assert go(host, settings).state == "converged"
-    shown = [host.machine.instances(gpu) for gpu in (0, 1)]
-    host.boot()
-    assert [host.machine.instances(gpu) for gpu in (0, 1)] == shown
-    promises.second_pass_is_quiet(UNIT, host, settings)
-
-
-def test_the_boot_service_makes_nothing_twice() -> None:
-    host = host_of(H100)
-    go(host, {"layout": "1g.10gb:2"})
-    assert host.services.start("bcd-mig.service").rc == 0
-    assert host.machine.instances(0) == ["1g.10gb", "1g.10gb"]
-    card = host.machine.cards[0]
-    card.instances = card.instances[:1]
-    host.services.stop("bcd-mig.service")
-    host.services.start("bcd-mig.service")
-    assert host.machine.instances(0) == ["1g.10gb", "1g.10gb"]
-
-
-def test_the_boot_service_comes_before_what_opens_gpus_and_runs_nvidia_smi_alone() -> None:
-    host = host_of(H100)
-    go(host, ALL)
-    text = host.text(SERVICE) or ""
-    lines = text.splitlines()
-    assert lines[0].startswith("# Managed by bettercompute.bcd")
-    before = next(line for line in lines if line.startswith("Before="))
-    for name in ("containerd", "docker", "crio", "podman", "kubelet", "nvidia-cdi-refresh", "bcd-mps", "slurmd"):
-        assert f"{name}.service" in before
-    assert "nvidia-persistenced.service" in next(line for line in lines if line.startswith("After="))
-    starts = [line for line in lines if line.startswith("ExecStart")]
-    assert len(starts) == 8
-    assert all(line.startswith("ExecStart=-/usr/") and f"-i {host.machine.cards[0].uuid} " in line for line in starts)
-
-
-def test_the_service_keeps_the_commands_of_gpus_that_are_not_seen() -> None:
-    host = host_of(H100, H100)
-    go(host, ALL)
-    gone = host.machine.cards[1].uuid
-    had = [line for line in (host.text(SERVICE) or "").splitlines() if gone in line]
-    host.machine.cards.pop()
-    go(host, {"layout": "7g.80gb"})
-    text = (host.text(SERVICE) or "").splitlines()
-    assert [line for line in text if gone in line] == had != []
-
-
-def test_the_layout_stays_when_the_unit_leaves() -> None:
-    host = host_of(H100)
-    go(host, ALL)
-    text = host.text(SERVICE)
-    done = go(host, None)
-    assert (done.state, done.changed, host.text(SERVICE)) == ("converged", False, text)
-    assert host.machine.instances(0) == ["1g.10gb"] * 7
-    assert any("bcd-mig.service" in note for note in done.notes)
-
-
 # -- reading
 
 
@@ -523,3 +334,41 @@ def test_a_host_without_a_gpu_waits() -> None:
     waits = go(host, ALL)
     assert (waits.state, [wait.reason for wait in waits.pending]) == ("progressing", ["NotReady"])
     assert "nvidia-smi shows no GPU" in waits.pending[0].message
+
+
+# -- what is kept
+
+
+@pytest.mark.parametrize(
+    ("layout", "stays"), [("3g.40gb", 0), ("1c.3g.40gb:2", 1), ("1c.3g.40gb", 1), ("1c.3g.40gb:3", 1)]
+)
+def test_of_two_alike_that_one_stays_whose_compute_instances_are_wanted(layout: str, stays: int) -> None:
+    host = host_of(H100)
+    with_parts(host, "3g.40gb", "1c.3g.40gb,1c.3g.40gb")
+    kept = host.machine.cards[0].instances[stays].id
+    assert go(host, {"layout": layout}).state == "converged"
+    assert [gi.id for gi in host.machine.cards[0].instances] == [kept]
+    assert not [call for call in commands(host) if "-cgi" in call]
+
+
+def test_a_wider_compute_instance_is_not_squeezed_in_beside_others() -> None:
+    """Where compute instances may start is not known: those that stay could leave no room for two slices in a row."""
+    host = host_of(H100)
+    with_parts(host, "1c.3g.40gb,1c.3g.40gb,1c.3g.40gb")
+    gi = host.machine.cards[0].instances[0]
+    assert host.machine.smi(("nvidia-smi", "mig", "-i", "0", "-dci", "-gi", str(gi.id), "-ci", "0"))[0] == 0
+    assert host.machine.smi(("nvidia-smi", "mig", "-i", "0", "-dci", "-gi", str(gi.id), "-ci", "2"))[0] == 0
+    host.sync()  # the middle slice is left
+    assert go(host, {"layout": "2c.3g.40gb,1c.3g.40gb"}).state == "converged"
+    assert host.machine.instances(0) == ["3g.40gb: 2c 1c"]
+    assert host.machine.cards[0].instances[0] is gi
+
+
+def test_nothing_is_made_where_what_was_to_go_is_still_there() -> None:
+    host = host_of(H100)
+    made(host, 0, "7g.80gb")
+    host.machine.faults.append(Fault("-dgi", do="lie"))
+    done = go(host, {"layout": "3g.40gb:2"})
+    assert done.failure is not None
+    assert "done without effect: destroy gi 0" in done.failure.message
+    assert not [call for call in commands(host) if "-cgi" in call]

@@ -1,0 +1,204 @@
+# Copyright (c) 2026 bettercompute
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""mig-layout over simulated machines: modes, resets, and what is there after a boot."""
+
+from __future__ import annotations
+
+import pytest
+
+from ansible_collections.bettercompute.bcd.plugins.module_utils.units.mig_layout import UNIT
+from tests.unit import promises
+from tests.unit.mig_hosts import A100, ALL, H100, SERVICE, go, host_of
+
+# -- modes
+
+
+def test_an_ampere_gpu_that_nothing_holds_is_reset_by_the_driver() -> None:
+    host = host_of(A100, A100)
+    done = promises.check_is_truthful(UNIT, lambda: host, {"layout": "3g.20gb:2"})
+    assert (done.state, [host.machine.instances(gpu) for gpu in (0, 1)]) == ("converged", [["3g.20gb"] * 2] * 2)
+    assert not [call for call in host.calls if "reset" in call]
+
+
+def test_what_holds_an_ampere_gpu_is_stopped_for_its_reset_and_started_again() -> None:
+    host = host_of(A100, A100, clients=["nvidia-persistenced", "nv-hostengine"])
+    done = go(host, {"gpus": [{"select": {"index": 1}, "layout": "7g.40gb"}]})
+    assert (done.state, done.pending, host.machine.instances(1)) == ("converged", (), ["7g.40gb"])
+    assert host.machine.cards[0].mig is False
+    resets = [call for call in host.calls if "reset" in call]
+    assert resets == [f"nvidia-smi --gpu-reset -i {host.machine.cards[1].uuid}"]
+    assert sorted(host.machine.clients) == ["nv-hostengine", "nvidia-persistenced"]
+
+
+def test_an_unused_nvidia_drm_is_taken_out_of_the_way() -> None:
+    host = host_of(A100, drm=True)
+    done = go(host, {"layout": "7g.40gb"})
+    assert (done.state, host.machine.instances(0), host.machine.drm) == ("converged", ["7g.40gb"], True)
+
+
+def test_a_used_nvidia_drm_waits_for_a_reboot_and_stops_nothing() -> None:
+    host = host_of(A100, drm=True, clients=["nvidia-persistenced"])
+    read = host.read
+    host.read = lambda path: "2\n" if path == "/sys/module/nvidia_drm/refcnt" else read(path)  # type: ignore[method-assign]
+    done = go(host, {"layout": "7g.40gb"})
+    (wait,) = done.pending
+    assert (done.state, wait.reason) == ("progressing", "RebootRequired")
+    assert "nvidia_drm is in use (refcnt 2)" in wait.message
+    assert "reboot the node" in wait.message
+    assert not [call for call in host.calls if "stop" in call or "rmmod" in call or "reset" in call]
+
+
+@pytest.mark.parametrize(
+    ("passthrough", "code", "why"),
+    [(True, 0, "which changed nothing"), (False, 19, "In use by another client"), (False, 3, "Not Supported")],
+)
+def test_a_reset_that_cannot_be_made_waits_for_a_reboot_and_is_not_repeated(
+    passthrough: bool, code: int, why: str
+) -> None:
+    """In a virtual machine nvidia-smi may exit 0 having reset nothing; elsewhere it says what it could not do."""
+    host = host_of(A100, passthrough=passthrough)
+    settings = {"layout": "7g.40gb"}
+    host.machine.nvml.update({} if passthrough else {"migact": code, "reset": code})
+    done = go(host, settings)
+    (wait,) = done.pending
+    assert (done.state, wait.reason) == ("progressing", "RebootRequired")
+    assert "waits for a GPU reset, which" in wait.message
+    assert why in wait.message
+    assert "reboot the node" in wait.message
+    calls = len(host.calls)
+    again = go(host, settings)
+    assert (again.changed, again.pending, host.calls[calls:]) == (False, done.pending, [])
+
+
+def test_after_the_reboot_the_boot_service_has_made_the_layout() -> None:
+    host = host_of(A100, passthrough=True)
+    host.machine.nvml["reset"] = 3
+    go(host, {"layout": "4g.20gb,3g.20gb"})
+    host.boot()
+    assert host.machine.instances(0) == ["3g.20gb", "4g.20gb"]
+    done = go(host, {"layout": "4g.20gb,3g.20gb"})
+    assert (done.state, done.pending) == ("converged", ())
+
+
+def test_fabric_manager_is_named_and_not_stopped() -> None:
+    host = host_of(A100, clients=["nv-fabricmanager"])
+    done = go(host, {"layout": "7g.40gb"})
+    (wait,) = done.pending
+    assert wait.reason == "RebootRequired"
+    assert "nv-fabricmanager" in wait.message
+    assert host.machine.clients == ["nv-fabricmanager"]
+
+
+def test_a_reset_is_tried_again_when_something_else_holds_the_gpu() -> None:
+    host = host_of(A100, clients=["nv-fabricmanager"])
+    go(host, {"layout": "7g.40gb"})
+    host.machine.clients.clear()
+    assert go(host, {"layout": "7g.40gb"}).state == "converged"
+
+
+def test_a_mode_that_stays_pending_on_hopper_waits() -> None:
+    host = host_of(H100)
+    host.machine.nvml["migact"] = 19
+    done = go(host, ALL)
+    assert [wait.reason for wait in done.pending] == ["RebootRequired"]
+    assert "stays pending" in done.pending[0].message
+    assert not [call for call in host.calls if "reset" in call]
+
+
+# -- after a boot
+
+
+def test_a_hopper_host_has_its_layout_again_after_a_reboot() -> None:
+    host = host_of(H100, A100)
+    settings = {
+        "gpus": [
+            {"select": {"index": 0}, "layout": "3g.40gb,1c.2g.20gb:2,1g.10gb"},
+            {"select": {"index": 1}, "layout": "all-1g.5gb"},
+        ]
+    }
+    assert go(host, settings).state == "converged"
+    shown = [host.machine.instances(gpu) for gpu in (0, 1)]
+    host.boot()
+    assert [host.machine.instances(gpu) for gpu in (0, 1)] == shown
+    promises.second_pass_is_quiet(UNIT, host, settings)
+
+
+def test_the_boot_service_makes_nothing_twice() -> None:
+    host = host_of(H100)
+    go(host, {"layout": "1g.10gb:2"})
+    assert host.services.start("bcd-mig.service").rc == 0
+    assert host.machine.instances(0) == ["1g.10gb", "1g.10gb"]
+    card = host.machine.cards[0]
+    card.instances = card.instances[:1]
+    host.services.stop("bcd-mig.service")
+    host.services.start("bcd-mig.service")
+    assert host.machine.instances(0) == ["1g.10gb", "1g.10gb"]
+
+
+def test_the_boot_service_comes_before_what_opens_gpus_and_runs_nvidia_smi_alone() -> None:
+    host = host_of(H100)
+    go(host, ALL)
+    text = host.text(SERVICE) or ""
+    lines = text.splitlines()
+    assert lines[0].startswith("# Managed by bettercompute.bcd")
+    before = next(line for line in lines if line.startswith("Before="))
+    for name in ("containerd", "docker", "crio", "podman", "kubelet", "nvidia-cdi-refresh", "bcd-mps", "slurmd"):
+        assert f"{name}.service" in before
+    assert "nvidia-persistenced.service" in next(line for line in lines if line.startswith("After="))
+    starts = [line for line in lines if line.startswith("ExecStart")]
+    assert len(starts) == 8
+    assert all(line.startswith("ExecStart=-/usr/") and f"-i {host.machine.cards[0].uuid} " in line for line in starts)
+
+
+def test_the_service_keeps_the_commands_of_gpus_that_are_not_seen() -> None:
+    host = host_of(H100, H100)
+    go(host, ALL)
+    gone = host.machine.cards[1].uuid
+    had = [line for line in (host.text(SERVICE) or "").splitlines() if gone in line]
+    host.machine.cards.pop()
+    go(host, {"layout": "7g.80gb"})
+    text = (host.text(SERVICE) or "").splitlines()
+    assert [line for line in text if gone in line] == had != []
+
+
+def test_the_layout_stays_when_the_unit_leaves() -> None:
+    host = host_of(H100)
+    go(host, ALL)
+    text = host.text(SERVICE)
+    done = go(host, None)
+    assert (done.state, done.changed, host.text(SERVICE)) == ("converged", False, text)
+    assert host.machine.instances(0) == ["1g.10gb"] * 7
+    assert any("bcd-mig.service" in note for note in done.notes)
+
+
+def test_a_busy_gpu_has_after_a_boot_what_it_has_now() -> None:
+    """What its allocation starts again with: the new layout comes once that has ended."""
+    host = host_of(H100)
+    go(host, {"layout": "3g.40gb:2"})
+    host.machine.occupy(0, gi=host.machine.cards[0].instances[0].id)
+    go(host, {"layout": "all-1g.10gb"})
+    host.boot()
+    assert host.machine.instances(0) == ["3g.40gb", "3g.40gb"]
+
+
+def test_nothing_is_stopped_for_a_reset_that_is_held_back() -> None:
+    host = host_of(A100, clients=["nvidia-persistenced"], drm=True)
+    host.machine.cards[0].mig_pending = True
+    held = go(host, {"layout": "7g.40gb"}, max_disruption="service")
+    assert {wait.reason for wait in held.pending} == {"HeldBack"}
+    assert not [call for call in host.calls if call.startswith(("nvidia-smi", "systemctl st", "rmmod", "modprobe"))]
+    assert (host.machine.clients, host.machine.drm) == (["nvidia-persistenced"], True)
+
+
+def test_a_mode_that_somebody_set_to_change_is_set_back() -> None:
+    """The GPU shows its layout, and would lose it at the next reset."""
+    host = host_of(A100)
+    settings = {"layout": "7g.40gb"}
+    go(host, settings)
+    host.machine.cards[0].mig_pending = False
+    done = go(host, settings)
+    assert (done.state, done.changed) == ("converged", True)
+    assert host.machine.cards[0].mig_pending is True
+    assert host.machine.instances(0) == ["7g.40gb"]
+    promises.second_pass_is_quiet(UNIT, host, settings)

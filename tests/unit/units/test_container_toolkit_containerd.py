@@ -8,10 +8,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.outcome import Outcome
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.step import File
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.containerd_merge import leaves
+from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.toml_text import render
 from ansible_collections.bettercompute.bcd.plugins.module_utils.units.container_toolkit import UNIT
 from tests.gpu.model import Machine
 from tests.unit.container_host import CONFIG, DEBIAN, DROP_IN, OLD, ContainerHost
@@ -80,7 +83,7 @@ def host_with(version: str, files: dict[str, str]) -> ContainerHost:
 
 
 def ours(path: tuple[str, ...]) -> bool:
-    return path[-1] in ("enable_cdi", "imports", "version") or "nvidia" in path
+    return path[-1] in ("enable_cdi", "cdi_spec_dirs", "imports", "version") or "nvidia" in path
 
 
 def lost(before: dict[str, Any], after: dict[str, Any]) -> list[tuple[str, ...]]:
@@ -274,6 +277,64 @@ def test_a_configuration_keeps_its_mode() -> None:
     host.files[CONFIG] = File(DEBIAN, 0o600)
     go(UNIT, host, ONLY)
     assert host.files[CONFIG].mode == 0o600
+
+
+OPTIONS = st.fixed_dictionaries({}, optional={"SystemdCgroup": st.booleans(), "BinaryName": st.just("/usr/bin/runc")})
+RUNTIMES = st.fixed_dictionaries(
+    {"runtime_type": st.just("io.containerd.runc.v2")}, optional={"options": OPTIONS, "sandbox_mode": st.just("x")}
+)
+TABLES = st.fixed_dictionaries(
+    {},
+    optional={
+        "enable_cdi": st.booleans(),
+        "cdi_spec_dirs": st.sampled_from([["/run/cdi"], ["/etc/cdi"], []]),
+        "sandbox_image": st.sampled_from(["a", "b"]),
+        "registry": st.fixed_dictionaries(
+            {},
+            optional={
+                "config_path": st.just("/etc/containerd/certs.d"),
+                "mirrors": st.dictionaries(
+                    st.sampled_from(["docker.io", "*"]), st.fixed_dictionaries({"endpoint": st.just(["https://m"])})
+                ),
+            },
+        ),
+        "containerd": st.fixed_dictionaries(
+            {},
+            optional={
+                "default_runtime_name": st.sampled_from(["runc", "kata"]),
+                "runtimes": st.dictionaries(st.sampled_from(["runc", "kata"]), RUNTIMES),
+            },
+        ),
+    },
+)
+FILES = st.dictionaries(st.sampled_from(["10-a", "90-bcd-k8s", "99-nvidia", "zz"]), TABLES, max_size=3)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.sampled_from(VERSIONS), TABLES, FILES, st.booleans())
+def test_whatever_files_there_are_nothing_is_lost_or_nothing_is_written(
+    version: str, table: dict[str, Any], drop_ins: dict[str, dict[str, Any]], imported: bool
+) -> None:
+    imports = {"imports": ["/etc/containerd/conf.d/*.toml"]} if imported else {}
+    files = {CONFIG: render({"version": 2, **imports, "plugins": {OLD: table}})}
+    for name, inside in drop_ins.items():
+        files[f"/etc/containerd/conf.d/{name}.toml"] = render({"version": 2, "plugins": {OLD: inside}})
+    host = host_with(version, files)
+    before = host.dump()
+    done = go(UNIT, host, ONLY)
+    if done.failure is not None:
+        assert done.failure.reason == "Refused"
+        assert {path: host.text(path) for path in files} == files
+        assert host.restarts == []
+        # 2.x merges: nothing is in the way but what nobody imported, and a later file that says otherwise.
+        assert version == "1.7.24" or not imported or "zz" in drop_ins
+        return
+    assert lost(before, host.dump()) == []
+    cri = host.cri()
+    assert cri["enable_cdi"] is True
+    assert "/etc/cdi" in cri["cdi_spec_dirs"]
+    assert cri["containerd"]["runtimes"]["nvidia"]["options"]["BinaryName"] == "/usr/bin/nvidia-container-runtime"
+    second_pass_is_quiet(UNIT, host, ONLY)
 
 
 # -- what is refused, with nothing written

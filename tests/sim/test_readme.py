@@ -15,7 +15,7 @@ import pytest
 
 from tests.sim import controller, fleet
 from tests.sim.host import SimulatedHost
-from tests.sim.tree import machine
+from tests.sim.tree import PROFILES, machine
 
 README = Path(controller.CHECKOUT) / "README.md"
 # The machine of the example: two nodes with 64 CPUs each, and memory for their pages when it has just booted.
@@ -47,9 +47,11 @@ def commands() -> list[str]:
 
 @pytest.fixture
 def readers(tmp_path: Path) -> Path:
-    """A directory with the README's files, and an inventory that has its host simulated."""
+    """A directory with the README's files, and for each inventory one that has its host simulated."""
     folder = tmp_path / "fleet"
-    Path(fleet.make(str(folder), [fleet.Hosts("sandbox", SANDBOX)])).rename(folder / "simulated.yml")
+    Path(fleet.make(str(folder), [fleet.Hosts("sandbox", SANDBOX)])).rename(folder / "simulated-inventory.yml")
+    gpus = [fleet.Hosts("gpu", PROFILES["h100-bare"])]
+    Path(fleet.make(str(tmp_path / "gpus"), gpus)).rename(folder / "simulated-gpus.yml")
     for block in blocks():
         if block.language == "yaml":
             (folder / block.name).write_text(block.text, encoding="utf-8")
@@ -57,28 +59,42 @@ def readers(tmp_path: Path) -> Path:
 
 
 def test_every_block_is_held_by_a_test() -> None:
-    assert {block.name for block in blocks() if block.language == "yaml"} == {"inventory.yml", "modules.yml"}
+    assert {block.name for block in blocks() if block.language == "yaml"} == {
+        "inventory.yml",
+        "gpus.yml",
+        "modules.yml",
+    }
     assert {block.language for block in blocks()} == {"yaml", "sh"}
     programs = {next(word for word in shlex.split(line) if "=" not in word) for line in commands()}
     assert programs == {"make", "ansible-galaxy", "ansible-playbook", "export"}
 
 
-def test_the_commands_lead_to_a_converged_host(readers: Path) -> None:
-    host = SimulatedHost(str(readers / "trees" / "sandbox-01"))
+def play_all(readers: Path, inventory: str) -> list[tuple[str, str]]:
+    """Run the playbooks that the README runs on an inventory, in their order: the name and the output of each."""
     outputs = []
     variables: dict[str, str] = {}
     for line in commands():
         words = shlex.split(line)
         if words[0] == "export":  # holds for the commands below it, as in a shell
             variables.update(re.findall(r"^(\w+)=(.*)$", "\n".join(words[1:]), re.MULTILINE))
-        if words[0] != "ansible-playbook":
+        if words[0] != "ansible-playbook" or words[1:3] != ["-i", inventory]:
             continue
-        assert words[1:3] == ["-i", "inventory.yml"]
         played = controller.playbook(
-            str(readers), str(readers / "inventory.yml"), *words[3:], "-i", "simulated.yml", variables=variables
+            str(readers), str(readers / inventory), *words[3:], "-i", f"simulated-{inventory}", variables=variables
         )
         assert played.rc == 0, f"{line}\n{played.out}"
         outputs.append((words[3].rpartition(".")[2], played.out))
+    return outputs
+
+
+def test_every_playbook_is_played_on_a_host_of_its_own() -> None:
+    played = [shlex.split(line)[1:3] for line in commands() if "ansible-playbook" in line]
+    assert {tuple(words) for words in played} == {("-i", "inventory.yml"), ("-i", "gpus.yml")}
+
+
+def test_the_commands_lead_to_a_converged_host(readers: Path) -> None:
+    host = SimulatedHost(str(readers / "trees" / "sandbox-01"))
+    outputs = play_all(readers, "inventory.yml")
     assert [name for name, _unused in outputs] == ["plan", "converge", "converge", "reboot", "converge", "converge"]
     changed = ["changed=0" not in out for _unused, out in outputs]
     assert changed == [True, True, False, True, False, False]
@@ -99,8 +115,20 @@ def test_the_commands_lead_to_a_converged_host(readers: Path) -> None:
     assert json.loads((readers / "bcd-report" / "fleet.json").read_text("utf-8"))["summary"]["drifted"] == 1
 
 
+def test_the_commands_for_gpus_lead_from_no_driver_to_a_converged_host(readers: Path) -> None:
+    host = SimulatedHost(str(readers.parent / "gpus" / "trees" / "gpu-01"))
+    (_unused, planned), (_unused, converged) = play_all(readers, "gpus.yml")
+    report = planned.partition("PASS REPORT")[2]
+    assert re.search(r"mig-layout: known after the driver is installed and loaded", " ".join(report.split()))
+    assert re.search(r"^gpu-01 +converged +nvidia-driver, fabric-manager, ", converged, re.MULTILINE)
+    listing = host.run("nvidia-smi", "-L").stdout
+    assert listing.count("MIG 1g.10gb") == 7 * listing.count("GPU ")
+    devices = {device["name"] for device in json.loads(host.read("/etc/cdi/nvidia.json") or "{}")["devices"]}
+    assert devices - {"all"} == set(re.findall(r"UUID: (MIG-[^)]+)\)", listing))
+
+
 def test_the_playbook_runs_as_it_stands(readers: Path) -> None:
-    played = controller.playbook(str(readers), str(readers / "simulated.yml"), "modules.yml")
+    played = controller.playbook(str(readers), str(readers / "simulated-inventory.yml"), "modules.yml")
     assert played.rc == 0, played.out
     host = SimulatedHost(str(readers / "trees" / "sandbox-01"))
     assert host.read("/proc/sys/vm/swappiness") == "10\n"

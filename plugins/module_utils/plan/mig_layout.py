@@ -51,10 +51,14 @@ class Settings(NamedTuple):
 
 
 class Found(NamedTuple):
-    """What the planning of the GPUs collects by UUID: what each is to be after a boot, and why busy ones wait."""
+    """What the planning of the GPUs collects by UUID: what each is to be after a boot, and why busy ones wait.
+
+    `unsettled` are those whose mode is set in this plan, and may turn out to need a reset.
+    """
 
     targets: dict[str, Target]
     busy: dict[str, str]
+    unsettled: list[str]
 
 
 def check(given: dict[str, Any]) -> Settings:
@@ -106,7 +110,7 @@ def plan(settings: Settings, now: Now, past: Past) -> Plan:
         )
     _refuse(settings, now)
     debts = _make_way(todo, settings, now, past)
-    found = Found({}, {})
+    found = Found({}, {}, [])
     for seen in now.gpus:
         layout = settings.of(seen.gpu)
         if layout is None:
@@ -116,7 +120,7 @@ def plan(settings: Settings, now: Now, past: Past) -> Plan:
                 todo.note(f"{label(seen.gpu)} has no MIG, and stays as it is")
                 continue
             _plan_gpu(todo, seen, layout, now, past, found)
-    if debts or past.owed:
+    if (debts or past.owed) and not found.unsettled:  # else what was stopped for one reset would be for the next again
         from .mig_mode import bring_back
 
         bring_back(todo, debts, past)
@@ -196,7 +200,7 @@ def _plan_gpu(todo: Todo, seen: Seen, layout: Layout, now: Now, past: Past, foun
         found.targets[gpu.uuid] = Target(gpu, shown.on, as_they_are(shown))
         return
     from .mig_instances import as_they_will_be, plan_instances
-    from .mig_mode import plan_mode
+    from .mig_mode import is_waiting, may_wait, plan_mode
 
     on, told = layout.kind != OFF, _is_told(shown)
     way = way_of(gpu, layout, shown)
@@ -207,6 +211,8 @@ def _plan_gpu(todo: Todo, seen: Seen, layout: Layout, now: Now, past: Past, foun
     found.targets[gpu.uuid] = Target(gpu, on, as_they_will_be(way, told) if on else ())
     if shown.on and not on:
         plan_instances(todo, gpu, way, layout, told)
+    if may_wait(gpu, shown, on) and not is_waiting(shown, on) and gpu.uuid not in past.failed:
+        found.unsettled.append(gpu.uuid)
     if plan_mode(todo, gpu, shown, on, now.in_the_way, past) and on:
         plan_instances(todo, gpu, way, layout, told)
 

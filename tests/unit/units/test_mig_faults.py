@@ -33,9 +33,13 @@ class Case(NamedTuple):
     modes: list[bool]
 
 
-def _host(*products: str, made: tuple[tuple[int, str], ...] = (), **more: Any) -> Callable[[], GpuHost]:
+def _host(
+    *products: str, made: tuple[tuple[int, str], ...] = (), pending: tuple[int, ...] = (), **more: Any
+) -> Callable[[], GpuHost]:
     def fresh() -> GpuHost:
         machine = Machine.from_products(products, **more)
+        for gpu in pending:
+            machine.cards[gpu].mig_pending = True
         for gpu, profiles in made:
             machine.cards[gpu].mig = machine.cards[gpu].mig_pending = True
             assert machine.smi(("nvidia-smi", "mig", "-i", str(gpu), "-cgi", profiles, "-C"))[0] == 0
@@ -66,6 +70,13 @@ CASES = (
         {"gpus": [{"select": {"index": 1}, "layout": "4g.20gb,3g.20gb"}]},
         [[], ["3g.20gb", "4g.20gb"]],
         [False, True],
+    ),
+    Case(
+        "one that waits for its reset, and one whose mode is still to be set",
+        _host("A30-24GB", "A30-24GB", pending=(0,), clients=["nvidia-persistenced"], drm=True, nvml={"migact": 19}),
+        {"layout": "2g.12gb:2"},
+        [["2g.12gb"] * 2] * 2,
+        [True, True],
     ),
     Case(
         "compute slices",

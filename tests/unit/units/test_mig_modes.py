@@ -8,6 +8,7 @@ from __future__ import annotations
 import pytest
 
 from ansible_collections.bettercompute.bcd.plugins.module_utils.units.mig_layout import UNIT
+from tests.gpu.model import Fault
 from tests.unit import promises
 from tests.unit.mig_hosts import A100, ALL, H100, SERVICE, go, host_of
 
@@ -202,3 +203,22 @@ def test_a_mode_that_somebody_set_to_change_is_set_back() -> None:
     assert host.machine.cards[0].mig_pending is True
     assert host.machine.instances(0) == ["7g.40gb"]
     promises.second_pass_is_quiet(UNIT, host, settings)
+
+
+@pytest.mark.parametrize("refused", [False, True])
+def test_one_that_waits_for_its_reset_beside_one_that_is_still_to_be_set(refused: bool) -> None:
+    """What is stopped for the first reset stays so for the second, and comes back, also where there is no second."""
+    host = host_of(A100, A100, clients=["nvidia-persistenced", "nv-hostengine"], drm=True)
+    host.machine.cards[0].mig_pending = True
+    host.machine.nvml["migact"] = 19  # the driver itself resets no GPU here
+    if refused:
+        host.machine.faults.append(
+            Fault(f"{host.machine.cards[1].uuid} -mig 1", rc=19, text="Unable to enable MIG Mode: In use\n")
+        )
+    done = go(host, {"layout": "7g.40gb"})
+    assert (done.state == "converged") is not refused
+    assert host.machine.instances(0) == ["7g.40gb"]
+    assert host.machine.instances(1) == ([] if refused else ["7g.40gb"])
+    assert (sorted(host.machine.clients), host.machine.drm) == (["nv-hostengine", "nvidia-persistenced"], True)
+    assert len([call for call in host.calls if "systemctl stop nvidia-persistenced" in call]) == 1
+    assert len([call for call in host.calls if "systemctl start nvidia-persistenced" in call]) == 1

@@ -61,7 +61,7 @@ class PackageHost(FakeHost):
         self.on_install = on_install
         self.programs["find"] = find
         if shelf.fresh:
-            self.put(STAMP, "")
+            self.put(STAMP, "The package index was refreshed when this file was written.\n")
 
     def write(self, path: str, text: str, mode: int) -> None:
         super().write(path, text, mode)

@@ -216,7 +216,7 @@ class _Pass:
         if step.tries and not self.host.predicted:
             short = step.kind == "set" and _value(after) != step.text
             self.records.tried(self.name, step.tries, _value(after) if short else None)
-        if self.host.predicted and step.retry:
+        if step.retry and (self.host.predicted or step.kind == "run"):
             return
         if step.kind == "run":
             self.ran.add(step.key)

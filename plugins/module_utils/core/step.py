@@ -65,7 +65,9 @@ class Step(NamedTuple):
     pays: tuple[str, ...] = ()  # follow-ups that this step settles
     effects: tuple[Effect, ...] = ()
     tries: str = ""  # may come to nothing: under this name, what came of it is recorded for this boot
-    retry: bool = False  # tried before in this boot: counts as a change only if the read-back moves; fail: retryable
+    # Tried before in this boot: counts as a change only if the read-back moves; run: counts for none by itself, as the
+    # refresh of an index does; fail: retryable.
+    retry: bool = False
 
     @property
     def key(self) -> tuple[object, ...]:

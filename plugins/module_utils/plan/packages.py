@@ -187,7 +187,7 @@ def refresh(todo: Todo, now: Packages, past: Past) -> str:
         done = Effect("answers", command_line(_asks_index()), REFRESHED)
         argv = tool_of(now.manager).refresh
         todo.add(
-            run(argv, f"refresh the package index ({' '.join(argv[:1])})", effects=(done,)),
+            run(argv, f"refresh the package index ({argv[0]})", effects=(done,))._replace(retry=True),
             write(STAMP, STAMP_TEXT, f"note in {STAMP} that the package index is fresh")._replace(barrier=True),
         )
     return REFRESHED

@@ -203,6 +203,18 @@ def test_what_no_source_offers_is_retried(kind: str) -> None:
     assert outcome.failure.message == "tool is not offered"
 
 
+@pytest.mark.parametrize("kind", HOSTS)
+def test_looking_for_it_in_vain_is_no_change(kind: str) -> None:
+    host = HOSTS[kind][0](shelf_of(kind))
+    unit = installer(Wanted("tool", "9.9-1"))
+    go(host, unit)
+    age(host)
+    again = go(host, unit)
+    assert said(again)[0].startswith("refresh the package index")
+    assert (again.changed, again.state) == (False, "progressing")
+    assert not go(host, unit, check=True).changed
+
+
 def test_a_second_look_at_a_failed_index_says_why() -> None:
     host = dnf_host(Shelf({}))
     outcome = go(host, installer(Wanted("tool", "1.0-1")))

@@ -298,6 +298,18 @@ def test_a_host_whose_gpus_show_their_layouts_is_asked_little(layout: str, listi
     ]
 
 
+@pytest.mark.parametrize("layout", ["7g.80gb", "all-7g.80gb"])
+def test_a_board_whose_firmware_names_its_memory_otherwise_settles(layout: str) -> None:
+    host = host_of(H100)
+    kind = host.machine.cards[0].kind
+    named = [one._replace(name="7g.79gb") if one.name == "7g.80gb" else one for one in kind.profiles]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cards, "product", lambda _key: kind._replace(profiles=tuple(named)))
+        assert go(host, {"layout": layout}).state == "converged"
+        assert host.machine.instances(0) == ["7g.79gb"]
+        promises.second_pass_is_quiet(UNIT, host, {"layout": layout})
+
+
 def test_all_of_a_profile_that_is_offered_more_often_than_it_fits() -> None:
     """Where the count of -lgip is more than the placements hold, these decide, and the next pass agrees."""
     host = host_of(H100)

@@ -18,6 +18,7 @@ from .smi import listing, parse_list
 
 FOLDER = "/etc/cdi"
 ENDINGS = (".json", ".yaml", ".yml")
+SOCKETS = ("/run/nvidia-persistenced/socket", "/run/nvidia-fabricmanager/socket")
 HOLDS = "bcd-"  # our own specifications begin so, and have a kind of ours
 
 
@@ -85,6 +86,11 @@ def device_nodes(host: Host) -> tuple[str, ...]:
     )
 
 
+def sockets(host: Host) -> tuple[str, ...]:
+    """The daemons' sockets that nvidia-ctk mounts into containers where it finds them."""
+    return tuple(path for path in SOCKETS if host.exists(path))
+
+
 def refresh_installed(host: Host) -> bool:
     """Whether the toolkit brought nvidia-cdi-refresh along, which versions from 1.18 on do."""
     return any(host.exists(f"{folder}/{SERVICE}") for folder in UNIT_FOLDERS)
@@ -104,7 +110,7 @@ def described(host: Host) -> Described:
         driver=driver,
         listing=devices,
         toolkit=host.ask(("nvidia-ctk", "--version")).out,
-        nodes=device_nodes(host),
+        nodes=(*device_nodes(host), *sockets(host)),
         file=file,
         gone=gone(host, mine) if mine is not None and not cdi.faults(mine) else (),
         stamp=host.file(STAMP),

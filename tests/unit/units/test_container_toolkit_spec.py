@@ -126,6 +126,10 @@ def new_node(host: ContainerHost) -> None:
     host.put("/dev/nvidia-caps-imex-channels/channel0", "")
 
 
+def new_socket(host: ContainerHost) -> None:
+    host.put("/run/nvidia-persistenced/socket", "")
+
+
 def new_layout(host: ContainerHost) -> None:
     with_mig(host, "3g.40gb", "1g.10gb")
 
@@ -162,7 +166,20 @@ def stamp_lost(host: ContainerHost) -> None:
 
 @pytest.mark.parametrize(
     "change",
-    [new_driver, new_toolkit, new_node, new_layout, a_path_gone, broken, unsound, twice, closed, removed, stamp_lost],
+    [
+        new_driver,
+        new_toolkit,
+        new_node,
+        new_socket,
+        new_layout,
+        a_path_gone,
+        broken,
+        unsound,
+        twice,
+        closed,
+        removed,
+        stamp_lost,
+    ],
 )
 def test_it_follows_the_host(change: Callable[[ContainerHost], None]) -> None:
     host = described()

@@ -47,7 +47,7 @@ class Found(NamedTuple):
 class Described(NamedTuple):
     """What the specification depends on, and what is there of it.
 
-    `listing` is the text of nvidia-smi -L, `toolkit` that of nvidia-ctk --version, `nodes` the device nodes and sockets.
+    `listing` is the text of nvidia-smi -L, `toolkit` that of nvidia-ctk --version, `nodes` device nodes and sockets.
     `gone` are the paths that our file names and the host lacks. `refresh`: nvidia-cdi-refresh is installed, with
     `environment` as its environment file; `runtime_folder` is where it writes unless it is steered.
     """

@@ -18,11 +18,11 @@ MODULES = ("biosdisk", "part_msdos", "ext2", "normal", "search", "search_fs_uuid
 PLATFORM = "i386-pc"
 
 
-def first_menu(kernel: str, uuid: str, arguments: str) -> str:
+def first_menu(kernel: str, root: str, arguments: str) -> str:
     """The menu of the very first boot; update-grub writes the real one from inside."""
     return (
         "serial --unit=0 --speed=115200\nterminal_input serial\nterminal_output serial\n"
-        f"linux /boot/vmlinuz-{kernel} root=UUID={uuid} ro {arguments}\ninitrd /boot/initrd.img-{kernel}\nboot\n"
+        f"linux /boot/vmlinuz-{kernel} root={root} ro {arguments}\ninitrd /boot/initrd.img-{kernel}\nboot\n"
     )
 
 

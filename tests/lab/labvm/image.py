@@ -105,7 +105,7 @@ def _build_in(variant: recipe.Variant, work: Path) -> None:
     _configure(root, root_uuid)
     _keys(root, work)
     (root / "boot/grub").mkdir(parents=True, exist_ok=True)
-    (root / "boot/grub/grub.cfg").write_text(grub.first_menu(kernel, root_uuid, recipe.KERNEL_ARGUMENTS))
+    (root / "boot/grub/grub.cfg").write_text(grub.first_menu(kernel, recipe.ROOT_DEVICE, recipe.KERNEL_ARGUMENTS))
     grub.install_modules(root)
     core = grub.core_image(root)
     boot = (root / "usr/lib/grub" / grub.PLATFORM / "boot.img").read_bytes()
@@ -156,7 +156,11 @@ def _bootstrap(variant: recipe.Variant, root: Path) -> None:
         f"--essential-hook={hook}",
     ]
     modules = (*recipe.NO_MODULES, *(f"drivers/{name}" for name in recipe.NO_DRIVERS))
-    excluded = (*recipe.EXCLUDED, *(f"/usr/lib/modules/*/kernel/{name}/*" for name in modules))
+    excluded = (
+        *recipe.EXCLUDED,
+        *(f"/usr/lib/modules/*/kernel/{name}/*" for name in modules),
+        *(f"/usr/share/initramfs-tools/{name}" for name in recipe.NOT_IN_INITRAMFS),
+    )
     argv += [f"--dpkgopt=path-exclude={pattern}" for pattern in excluded]
     argv += [f"--include={','.join(variant.packages)}", recipe.SUITE, str(root)]
     mirror = os.environ.get("BCD_LAB_MIRROR")

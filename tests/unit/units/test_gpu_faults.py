@@ -34,11 +34,12 @@ SAYINGS = (
     Fault("", rc=255, text="Failed to initialize NVML: Unknown Error\n"),
     Fault("", rc=15, text="Failed to initialize NVML: GPU is lost\n"),
     Fault("", rc=9, text="NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver.\n\n"),
-    Fault(
-        "", rc=18, text="Failed to initialize NVML: Driver/library version mismatch\nNVML library version: 550.163\n"
-    ),
-    Fault("", rc=139),
     Fault("", rc=0),
+)
+MORE = (
+    Fault("", rc=4, text="Failed to initialize NVML: Insufficient Permissions\n"),
+    Fault("", rc=18, text="Failed to initialize NVML: Driver/library version mismatch\n"),
+    Fault("", rc=139),
 )
 # What only a command that changes something says: refused, or passed over with an exit status of success.
 REFUSALS = (
@@ -98,10 +99,12 @@ def amperes() -> Machine:
 
 def shared(host: GpuHost) -> bool:
     """Whether the daemon runs with a quarter for each client, on the GPU that has no MIG."""
-    [daemon] = host.machine.mps.values() or [{}]
+    if len(host.machine.mps) != 1:
+        return False
+    [daemon] = host.machine.mps.values()
     second = host.machine.cards[1]
     return (
-        daemon.get("percentage") == "25.0"
+        daemon["percentage"] == "25.0"
         and daemon["visible"] == [second.uuid]
         and second.compute_mode == "EXCLUSIVE_PROCESS"
         and host.machine.cards[0].compute_mode == "DEFAULT"

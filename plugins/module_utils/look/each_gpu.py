@@ -11,7 +11,7 @@ from typing import Any
 from ..core.errors import StepFailed
 from ..core.host import Host
 from ..core.unknown import Unknown, later
-from ..plan.gpu import Gpu, normal_pci
+from ..plan.gpu import Gpu, normal_pci, value
 from . import smi
 
 PROC = "/proc/driver/nvidia/gpus"  # a directory a GPU, named by its PCI address
@@ -27,10 +27,11 @@ def each_gpu(host: Host, fields: tuple[str, ...]) -> tuple[tuple[Gpu, Row], ...]
 
     One question for all of them; where that fails, one for each, and the row of a GPU that fails by itself is a value
     that raises why (see core.unknown), as is that of one which only nvidia-smi's fault names: its UUID here is its PCI
-    address. Raises what `smi.query` does where no GPU answers.
+    address. So is the row of a GPU that does not say which it is: what is set by UUID or by model would go past it.
+    Raises what `smi.query` does where no GPU answers.
     """
     try:
-        return tuple((_gpu(row), row) for row in smi.query(host, fields))
+        return tuple(_told(host, row) for row in smi.query(host, fields))
     except StepFailed as fault:
         known = _from_proc(host)
         rows: list[tuple[Gpu, Any]] = [(gpu, later(_row, host, fields, gpu)) for gpu in known]
@@ -46,12 +47,37 @@ def _named(message: str, known: tuple[Gpu, ...]) -> list[Gpu]:
     return [Gpu(-1, pci, pci, "") for pci in sorted(named - {gpu.pci for gpu in known})]
 
 
+def _told(host: Host, row: Row) -> tuple[Gpu, Any]:
+    """A GPU and its row; of one that is not named in it, what the driver shows of the GPU at its address."""
+    fault = _nameless(row)
+    if fault is None:
+        return _gpu(row), row
+    pci = normal_pci(row["pci.bus_id"])
+    if pci is None:
+        raise fault
+    known = next((gpu for gpu in _from_proc(host) if gpu.pci == pci), Gpu(-1, pci, pci, ""))
+    return known._replace(index=int(row["index"])), Unknown(fault)
+
+
+def _nameless(row: Row) -> StepFailed | None:
+    """The fault of a row in which a field of NAMES has no value."""
+    for field in NAMES:
+        if value(row[field]) is None or (field == "index" and not row[field].isdecimal()):
+            where = f"GPU {row['index']} ({row['pci.bus_id']})"
+            return StepFailed(f"nvidia-smi prints {row[field]} as the {field} of {where}: see the kernel's log for it")
+    return None
+
+
 def _gpu(row: Row) -> Gpu:
     return Gpu(int(row["index"]), row["uuid"], row["pci.bus_id"], row["name"])
 
 
 def _row(host: Host, fields: tuple[str, ...], gpu: Gpu) -> Row:
-    return smi.query(host, fields, gpu.pci)[0]
+    row = smi.query(host, fields, gpu.pci)[0]
+    fault = _nameless(row)
+    if fault:
+        raise fault
+    return row
 
 
 def _from_proc(host: Host) -> tuple[Gpu, ...]:

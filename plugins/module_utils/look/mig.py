@@ -16,7 +16,7 @@ from ..core.errors import StepFailed
 from ..core.host import Host
 from ..plan.mig import ComputeInstance, GpuInstance, Offered, Placements, parse_profile
 from .smi import ask
-from .smi_faults import quoted, unanswered
+from .smi_faults import quoted, tells_of_the_dead, unanswered
 
 Row = TypeVar("Row")
 
@@ -77,7 +77,8 @@ def _listed(
     arguments = ("mig", what, "-i", str(gpu))
     answer = ask(host, *arguments)
     said = answer.out.strip()
-    if answer.rc in (0, 6) and (NO_MIG.fullmatch(said) or NONE_FOUND.fullmatch(said)):
+    none = NO_MIG.fullmatch(said) or NONE_FOUND.fullmatch(said)
+    if answer.rc in (0, 6) and none and not tells_of_the_dead(answer):
         return ()
     fault = unanswered(host, answer, arguments)
     if fault:

@@ -15,7 +15,7 @@ from ..core.errors import StepFailed
 from ..core.host import Host
 from ..core.plan import Answer
 from ..plan.gpu import App, Gpu, Listed, MigDevice
-from .smi_faults import quoted, unanswered
+from .smi_faults import quoted, tells_of_the_dead, unanswered
 
 __all__ = ["App", "Gpu", "Listed", "MigDevice", "unanswered"]
 
@@ -39,7 +39,7 @@ def answered(host: Host, *arguments: str, timeout: float = TIMEOUT, silent: bool
     An answer of nothing at all is none, unless `silent` says that it may be.
     """
     answer = ask(host, *arguments, timeout=timeout)
-    if answer.rc in (0, 6) and NO_GPU.fullmatch(answer.out.strip()):
+    if answer.rc in (0, 6) and NO_GPU.fullmatch(answer.out.strip()) and not tells_of_the_dead(answer):
         return ""
     fault = unanswered(host, answer, arguments)
     if fault:

@@ -31,6 +31,11 @@ DENIED = re.compile(r"\bInsufficient Permissions\b")
 DEAD = re.compile(r"^(?:Unable to determine the device handle for .*|Failed to initialize NVML: .*)$", re.MULTILINE)
 
 
+def tells_of_the_dead(answer: Answer) -> bool:
+    """Whether an answer says that a GPU is there and does not answer, whatever else it says of none."""
+    return DEAD.search(f"{answer.out}\n{answer.err}") is not None
+
+
 def quoted(text: str) -> str:
     """A text of nvidia-smi for a message, on one line and no longer than a few of them."""
     plain = " ".join(text.split())
@@ -52,7 +57,7 @@ def unanswered(host: Host, answer: Answer, arguments: tuple[str, ...]) -> Except
         return _mismatch(host, said)
     if "Mismatch in versions between nvidia-smi and NVML" in said:
         return StepFailed("nvidia-smi and libnvidia-ml.so are of different versions: install both from one driver")
-    if answer.rc == 0 and not DEAD.search(said):
+    if answer.rc == 0 and not tells_of_the_dead(answer):
         return None
     return _denied(host, line, said) if DENIED.search(said) else _failed(line, answer.rc, said)
 

@@ -18,6 +18,7 @@ from ansible_collections.bettercompute.bcd.plugins.module_utils.core.errors impo
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.plan import Answer
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.predict import PredictedHost
 from ansible_collections.bettercompute.bcd.plugins.module_utils.look import smi, smi_fabric
+from ansible_collections.bettercompute.bcd.plugins.module_utils.look.each_gpu import each_gpu
 from ansible_collections.bettercompute.bcd.plugins.module_utils.look.smi_faults import unanswered
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.gpu import App, Gpu, Listed, MigDevice, value
 from tests import captures
@@ -280,6 +281,53 @@ def test_a_gpu_that_fell_off_its_bus_is_listed_among_the_others(answer: Answer) 
         Gpu(1, "GPU-2", "00000000:65:00.0", "NVIDIA A30"),
         Gpu(2, "GPU-3", "00000000:CA:00.0", "NVIDIA A30"),
     )
+
+
+def test_a_dead_gpu_beside_an_answer_of_none_is_no_host_without_gpus() -> None:
+    for status in (0, 6):
+        host = saying(Answer(status, "No devices were found\n", LOST))
+        for look in (smi.gpus, smi.listing, smi.compute_apps):
+            with pytest.raises(StepFailed, match="Unable to determine the device handle"):
+                look(host)
+
+
+def test_a_gpu_that_does_not_say_which_it_is_is_known_by_its_address() -> None:
+    """By its UUID and name in /proc, so that selectors take it; else by the address, so that two of them are two."""
+    rows = (
+        "0, GPU-1, 00000000:17:00.0, NVIDIA A30, 3\n"
+        "1, [Unknown Error], 00000000:65:00.0, [Unknown Error], 3\n"
+        "2, [Unknown Error], 00000000:CA:00.0, NVIDIA A30, 3\n"
+    )
+    host = saying(Answer(0, rows))
+    told = "Model: \t\t NVIDIA L40S\nGPU UUID: \t GPU-2\nDevice Minor: \t 1\n"
+    host.put("/proc/driver/nvidia/gpus/0000:65:00.0/information", told)
+    found = each_gpu(host, smi.GPUS)
+    assert [gpu for gpu, _row in found] == [
+        Gpu(0, "GPU-1", "00000000:17:00.0", "NVIDIA A30"),
+        Gpu(1, "GPU-2", "00000000:65:00.0", "NVIDIA L40S"),
+        Gpu(2, "00000000:CA:00.0", "00000000:CA:00.0", ""),
+    ]
+    assert found[0][1]["name"] == "NVIDIA A30"
+    for _gpu, row in found[1:]:
+        with pytest.raises(StepFailed, match=r"prints \[Unknown Error\] as the uuid of GPU"):
+            row["name"]
+    assert smi.gpus(host) == tuple(gpu for gpu, _row in found)
+
+
+def test_a_single_gpu_that_answers_without_its_name_fails_by_itself() -> None:
+    """Asked of each, since one has an answer of its own for all."""
+    rows = {
+        "00000000:17:00.0": Answer(0, "0, GPU-1, 00000000:17:00.0, NVIDIA A30, 2\n"),
+        "00000000:65:00.0": Answer(0, "[GPU is lost], [GPU is lost], 00000000:65:00.0, [GPU is lost], 2\n"),
+    }
+    host = FakeHost(programs={"nvidia-smi": lambda _host, argv: rows.get(argv[-1], Answer(255, LOST))})
+    for at, address in enumerate(("0000:17:00.0", "0000:65:00.0"), 1):
+        text = f"Model: \t\t NVIDIA A30\nGPU UUID: \t GPU-{at}\nDevice Minor: \t {at}\n"
+        host.put(f"/proc/driver/nvidia/gpus/{address}/information", text)
+    first, second = each_gpu(host, smi.GPUS)
+    assert (first[1]["uuid"], second[0].uuid) == ("GPU-1", "GPU-2")
+    with pytest.raises(StepFailed, match="GPU is lost"):
+        second[1]["uuid"]
 
 
 # -- --query-compute-apps

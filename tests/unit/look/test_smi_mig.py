@@ -225,6 +225,7 @@ def test_none_is_no_fault(answer: Answer) -> None:
         (Answer(0, "\n"), "prints nothing"),
         (Answer(255, "Unable to determine the device handle for GPU0: 0000:04:00.0: Unknown Error\n"), "Unknown Error"),
         (Answer(6, "No GPU instances found: Not Found\nand more\n"), "and more"),
+        (Answer(6, "No MIG-enabled devices found.\n", "Unable to determine the device handle for GPU0\n"), "handle"),
     ],
 )
 def test_a_listing_that_is_none_is_a_fault(answer: Answer, words: str) -> None:

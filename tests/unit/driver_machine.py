@@ -282,6 +282,7 @@ class DriverMachine(FakeHost):
         """As udev and the driver's programs do."""
         nodes = ["nvidiactl", *(f"nvidia{minor}" for minor in range(len(self.names("/sys/bus/pci/devices"))))]
         nodes += ["nvidia-uvm", "nvidia-uvm-tools"] if "nvidia_uvm" in self.loaded else []
+        nodes += ["nvidia-modeset"] if "nvidia_modeset" in self.loaded else []
         for node in nodes:
             if f"/dev/{node}" not in self.files:
                 self.put(f"/dev/{node}", f"{self.uvm_major}" if "uvm" in node else "195")

@@ -47,7 +47,9 @@ def nodes(host: Host) -> Nodes:
     """The device nodes that the loaded driver needs and that are missing."""
     minors = (parse_minor(host.read(f"{GPUS}/{address}/information") or "") for address in host.names(GPUS))
     wanted = needed(
-        parse_majors(host.read("/proc/devices") or ""), tuple(sorted(minor for minor in minors if minor is not None))
+        parse_majors(host.read("/proc/devices") or ""),
+        tuple(sorted(minor for minor in minors if minor is not None)),
+        "nvidia_modeset" in modules(host),
     )
     missing = tuple(node for node in wanted if not host.exists(node.path))
     if not missing:

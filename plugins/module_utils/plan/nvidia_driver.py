@@ -259,6 +259,8 @@ def _plan_loaded(todo: Todo, target: Target, coming: Loaded, now: Now, past: Pas
         if now.loaded:
             start_former(todo, past)
         return
+    if LANE in past.failed and now.only_signed and now.on_disk and now.on_disk.signer:
+        todo.note(_untrusted(now.only_signed, now.on_disk))
     use = now.use or Use()
     others = tuple(dict.fromkeys((*others_of(use), *owed_modules(past))))
     after = f"{INSTALLED} and {LOADED}" if installs else f"the driver is {LOADED}"
@@ -286,6 +288,15 @@ def _obstacle(target: Target, now: Now, past: Past, installs: bool) -> tuple[str
         )
         return "NotReady", message
     return _in_use(target, now, past) if now.loaded else None
+
+
+def _untrusted(only_signed: str, on_disk: OnDisk) -> str:
+    """What may be behind a signed module that did not load: dkms signs with a key of the host's own."""
+    return (
+        f"{only_signed}, and {on_disk.path or 'the module nvidia'} is signed by {on_disk.signer!r}: where the kernel "
+        "says that the key was rejected, have the firmware take it (mokutil --import of its certificate, then a reboot "
+        "at which it is confirmed), or install modules that the distribution signs"
+    )
 
 
 def _in_use(target: Target, now: Now, past: Past) -> tuple[str, str] | None:

@@ -23,6 +23,7 @@ LANE, NODES_LANE = "driver", "device nodes"
 UVM = "nvidia_uvm"  # the module of unified memory, without which CUDA fails
 
 CONTROL, CONTROL_MINOR = "/dev/nvidiactl", 255
+MODESET, MODESET_MINOR = "/dev/nvidia-modeset", 254  # without it containers have no Vulkan
 GPU_MAJOR = 195
 UVM_NODES = (("/dev/nvidia-uvm", 0), ("/dev/nvidia-uvm-tools", 1))
 GPU_NAMES = ("nvidia", "nvidia-frontend", "nvidiactl")
@@ -117,12 +118,16 @@ def parse_permissions(params: dict[str, str]) -> Permissions | None:
     )
 
 
-def needed(majors: dict[str, int], minors: tuple[int, ...]) -> tuple[Node, ...]:
-    """The nodes that a loaded driver needs: its own, one a GPU, and those of unified memory, which CUDA asks for."""
+def needed(majors: dict[str, int], minors: tuple[int, ...], modeset: bool = False) -> tuple[Node, ...]:
+    """The nodes that a loaded driver needs: its own, one a GPU, and those of unified memory, which CUDA asks for.
+
+    `modeset`: the module nvidia_modeset is loaded too, and has one of its own.
+    """
     found = []
     major = next((majors[name] for name in GPU_NAMES if name in majors), None)
     if major is not None:
         found = [Node(CONTROL, major, CONTROL_MINOR), *(Node(f"/dev/nvidia{minor}", major, minor) for minor in minors)]
+        found += [Node(MODESET, major, MODESET_MINOR)] if modeset else []
     if "nvidia-uvm" in majors:
         found += [Node(path, majors["nvidia-uvm"], minor) for path, minor in UVM_NODES]
     return tuple(found)

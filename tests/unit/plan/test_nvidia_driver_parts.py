@@ -107,6 +107,8 @@ def test_the_nodes_that_a_driver_needs() -> None:
         Node("/dev/nvidia-uvm", 511, 0),
         Node("/dev/nvidia-uvm-tools", 511, 1),
     )
+    assert Node("/dev/nvidia-modeset", 195, 254) in needed(majors, (0,), modeset=True)
+    assert needed({}, (), modeset=True) == ()
     assert needed(parse_majors("Character devices:\n195 nvidia-frontend\n"), (0,))[0] == Node(
         "/dev/nvidiactl", 195, 255
     )

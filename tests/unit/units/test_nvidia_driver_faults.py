@@ -120,6 +120,12 @@ def test_a_signed_module_is_loaded_and_a_rejected_one_says_why() -> None:
     done = go(host, TO_580)
     assert "Key was rejected by service" in said_by(done)
     assert (done.state, done.failure.retryable if done.failure else None) == ("progressing", True)
+    (note,) = [note for note in done.notes if "Secure Boot is on" in note]
+    assert "'a key of the distribution'" in note
+    assert "mokutil --import" in note
+    host = bare()  # without Secure Boot a module that does not load has another reason
+    host.signs = host.rejects = True
+    assert not [note for note in go(host, TO_580).notes if "mokutil" in note]
 
 
 def test_modules_that_the_distribution_signs_come_first_under_secure_boot() -> None:
@@ -344,6 +350,22 @@ def test_device_nodes_that_are_missing_are_made(by_program: bool) -> None:
             "mknod -m 0666 /dev/nvidia-uvm c 511 0",
             "mknod -m 0666 /dev/nvidia-uvm-tools c 511 1",
         ]
+    promises.second_pass_is_quiet(UNIT, host, TO_580)
+
+
+def test_the_node_of_the_display_part_is_made_where_its_module_is_loaded() -> None:
+    host = running(NEW, "-open")
+    host.load("nvidia_modeset")
+    del host.files["/dev/nvidia-modeset"]
+    host.makes_nodes = False
+
+    def mknod(machine: FakeHost, argv: tuple[str, ...]) -> Answer:
+        machine.put(argv[3], "")
+        return Answer(0, "")
+
+    host.programs["mknod"] = mknod
+    assert go(host, TO_580).state == "converged"
+    assert "mknod -m 0666 /dev/nvidia-modeset c 195 254" in host.calls
     promises.second_pass_is_quiet(UNIT, host, TO_580)
 
 

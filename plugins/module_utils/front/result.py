@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ..core.errors import Fault, Refused, StepFailed
+from ..core.errors import Fault, NotReady, Refused, StepFailed
 from ..core.outcome import Failure, Outcome
 from ..plan.folding import alike, of_any_cpu
 
@@ -48,7 +48,7 @@ def _folded(diff: Iterable[Mapping[str, str]]) -> list[dict[str, str]]:
 
 def failed(unit: str, fault: Fault) -> Outcome:
     """The outcome of a unit that came to nothing."""
-    retryable = isinstance(fault, StepFailed) and fault.retryable
+    retryable = isinstance(fault, NotReady) or (isinstance(fault, StepFailed) and fault.retryable)
     reason = "Refused" if isinstance(fault, Refused) else "StepFailed"
     return Outcome(
         unit=unit,

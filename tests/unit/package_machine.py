@@ -257,7 +257,7 @@ def dnf(host: FakeHost, argv: tuple[str, ...]) -> Answer:
     if words[0] == "repoquery":
         if not shelf.index and "-C" in argv:
             return Answer(1, "", "Error: Cache-only enabled but no cache for 'cuda-rhel9-x86_64'\n")
-        return _repoquery(shelf, argv, words[2:])
+        return _repoquery(host, argv, words[2:])
     if words[0] == "module":
         return _module(shelf, words[1:])
     if words[0] == "versionlock":
@@ -266,13 +266,18 @@ def dnf(host: FakeHost, argv: tuple[str, ...]) -> Answer:
     return _dnf_install(host, argv, words[1:])
 
 
-def _repoquery(shelf: Shelf, argv: tuple[str, ...], names: list[str]) -> Answer:
-    rows = ""
+LOCKS_ASIDE = {"--disableplugin=versionlock", "--setopt=disable_excludes=*"}
+
+
+def _repoquery(host: FakeHost, argv: tuple[str, ...], names: list[str]) -> Answer:
+    shelf, rows = of(host), ""
     for name in names:
         stream = shelf.needs_stream.get(name)
         if stream and "[e]" not in shelf.streams.get(stream, "") and "--disable-modular-filtering" not in argv:
             continue
         for version in shelf.index.get(name, []):
+            if _is_locked(host, name, version) and not LOCKS_ASIDE & {*argv}:
+                continue
             rows += f"{name}|{version if ':' in version else '0:' + version}|cuda-rhel9-x86_64\n\n"
     return Answer(0, rows)
 

@@ -65,6 +65,13 @@ def test_a_host_without_nvswitches_has_nothing_to_do_and_nobody_is_asked() -> No
     assert host.asked == []
 
 
+def test_switches_that_the_driver_alone_shows_count_too() -> None:
+    """As in a virtual machine whose bus says nothing of them."""
+    host = nvswitch(switches=False)
+    host.put("/proc/driver/nvidia-nvswitch/devices/0000:05:00.0/information", "BIOS Version: 96.10.6B.00.01\n")
+    assert "start nvidia-fabricmanager.service" in said(go(host))
+
+
 @pytest.mark.parametrize("name", ["NVIDIA GB200", "NVIDIA GB300"])
 def test_a_rack_is_managed_from_outside_and_its_imex_left_alone(name: str) -> None:
     host = nvswitch(product=name)
@@ -97,8 +104,10 @@ def test_it_takes_no_settings() -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_loaded_driver_s_exact_version_is_installed_held_and_started(kind: str) -> None:
-    host = nvswitch(kind)
+    board = Board()
+    host = nvswitch(kind, board=board)
     first = go(host)
+    assert (board.enabled, board.active) == (True, True)
     name, version = KINDS[kind]
     assert (first.state, first.failure) == ("converged", None)
     assert host.shelf.installed[name] == version

@@ -12,6 +12,9 @@ import pytest
 
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.outcome import Outcome
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.plan import Past, Plan, Todo, Unit
+from ansible_collections.bettercompute.bcd.plugins.module_utils.core.predict import PredictedHost
+from ansible_collections.bettercompute.bcd.plugins.module_utils.core.records import Records
+from ansible_collections.bettercompute.bcd.plugins.module_utils.core.runner import Goal, converge
 from ansible_collections.bettercompute.bcd.plugins.module_utils.look.packages import packages
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.packages import (
     Packages,
@@ -219,6 +222,14 @@ def test_a_second_look_at_a_failed_index_says_why() -> None:
     host = dnf_host(Shelf({}))
     outcome = go(host, installer(Wanted("tool", "1.0-1")))
     assert "no cache for 'cuda-rhel9-x86_64'" in message(outcome)
+
+
+def test_in_check_mode_the_second_unit_stands_on_the_first_one_s_refresh() -> None:
+    seen = PredictedHost(apt_host(Shelf({"tool": ["1.0-1"]}, fresh=False)))
+    first, second = installer(Wanted("tool", "1.0-1")), installer(Wanted("foreign", "1.0-1"))
+    converge(Goal(first, {}), seen, Records(seen))
+    outcome = converge(Goal(second._replace(name="u"), {}), seen, Records(seen))
+    assert said(outcome) == ["install foreign: known after the package index is refreshed"]
 
 
 # -- apt on paper

@@ -81,11 +81,15 @@ def _row(host: Host, fields: tuple[str, ...], gpu: Gpu) -> Row:
 
 
 def _from_proc(host: Host) -> tuple[Gpu, ...]:
-    """The GPUs that the driver has taken, a dead one among them; nvidia-smi numbers them by their PCI addresses."""
+    """The GPUs that the driver has taken, a dead one among them; nvidia-smi numbers them by their PCI addresses.
+
+    One whose UUID the driver does not know has its address for it: two of them are two.
+    """
     found = []
     for name in host.names(PROC):
         pci = normal_pci(name)
         if pci:
             lines = dict(LINE.findall(host.read(f"{PROC}/{name}/information") or ""))
-            found.append((pci, lines.get("GPU UUID", pci), lines.get("Model", "")))
+            uuid = lines.get("GPU UUID", "?")  # "GPU-????????-..." of one that the driver could not start
+            found.append((pci, pci if "?" in uuid else uuid, lines.get("Model", "")))
     return tuple(Gpu(at, uuid, pci, name) for at, (pci, uuid, name) in enumerate(sorted(found)))

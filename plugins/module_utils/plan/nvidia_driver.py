@@ -88,7 +88,7 @@ def check(given: dict[str, Any]) -> Settings:
         raise Refused(f"{UNIT}: version {version!r} is no full version of a driver: give one such as 580.95.05")
     if "branch" not in wire and not version:
         raise Refused(f"{UNIT}: neither branch nor version is given: give the branch of the driver, such as 580")
-    if "branch" in wire and not re.fullmatch(r"[0-9]{1,4}", branch):
+    if "branch" in wire and not re.fullmatch(r"[1-9][0-9]{0,3}", branch):
         raise Refused(f"{UNIT}: branch {branch!r} is no branch of a driver: give its digits, such as 580")
     if version and branch and branch_of(version) != branch:
         raise Refused(f"{UNIT}: version {version} is not of branch {branch}: correct one of them")

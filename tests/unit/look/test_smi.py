@@ -283,6 +283,16 @@ def test_a_gpu_that_fell_off_its_bus_is_listed_among_the_others(answer: Answer) 
     )
 
 
+def test_gpus_that_the_driver_could_not_start_are_told_apart_by_their_addresses() -> None:
+    rows = {"00000000:17:00.0": Answer(0, "0, GPU-1, 00000000:17:00.0, NVIDIA A30, 1\n")}
+    host = FakeHost(programs={"nvidia-smi": lambda _host, argv: rows.get(argv[-1], Answer(255, LOST))})
+    unknown = "GPU-????????-????-????-????-????????????"
+    for address, uuid in (("0000:17:00.0", "GPU-1"), ("0000:65:00.0", unknown), ("0000:ca:00.0", unknown)):
+        text = f"Model: \t\t NVIDIA A30\nGPU UUID: \t {uuid}\nDevice Minor: \t 0\n"
+        host.put(f"/proc/driver/nvidia/gpus/{address}/information", text)
+    assert [gpu.uuid for gpu in smi.gpus(host)] == ["GPU-1", "00000000:65:00.0", "00000000:CA:00.0"]
+
+
 def test_a_dead_gpu_beside_an_answer_of_none_is_no_host_without_gpus() -> None:
     for status in (0, 6):
         host = saying(Answer(status, "No devices were found\n", LOST))

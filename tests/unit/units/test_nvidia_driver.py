@@ -113,6 +113,7 @@ def test_hosts_without_a_gpu_have_nothing_to_do() -> None:
     [
         ({}, ("2330",), "neither branch nor version"),
         ({"branch": "five"}, ("2330",), "'five' is no branch"),
+        ({"branch": "0580"}, ("2330",), "'0580' is no branch"),
         ({"branch": "580", "version": "550.54.14"}, ("2330",), "550.54.14 is not of branch 580"),
         ({"version": "580"}, ("2330",), "'580' is no full version"),
         ({"branch": "580", "dkms": True}, ("2330",), "'dkms' is no setting"),

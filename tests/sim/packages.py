@@ -96,12 +96,23 @@ def resolve(root: str, wanted: list[str], gone: tuple[str, ...] = (), streams: b
                 leaves.add(name)
     for name in [name for name in here if name not in leaves and name not in come]:
         own = next((one for one in offers if one.name == name and one.version == here[name]["version"]), None)
-        needs = own.needs if own else ()
-        for need in needs:
-            needed, _equals, version = need.partition("=")
-            if needed in leaves or (needed in come and version not in ("", come[needed].version)):
-                leaves.add(name)
+        if own is None or not _breaks(own, come, leaves):
+            continue
+        follows = [one for one in offers if one.name == name and not _breaks(one, come, leaves)]
+        if follows and leaves.isdisjoint(need.partition("=")[0] for need in own.needs):
+            come[name] = max(follows, key=lambda one: number(one.version))
+        else:
+            leaves.add(name)
     return Change(come, tuple(sorted(leaves)))
+
+
+def _breaks(one: Offered, come: dict[str, Offered], leaves: set[str]) -> bool:
+    """Whether something that it needs goes, or comes in another version."""
+    for need in one.needs:
+        name, _equals, version = need.partition("=")
+        if name in leaves or (name in come and version not in ("", come[name].version)):
+            return True
+    return False
 
 
 def commit(root: str, change: Change) -> None:

@@ -36,3 +36,8 @@ def later(ask: Callable[..., T], *given: Any) -> T:
         return ask(*given)
     except (NotKnownYet, NotReady, StepFailed) as why:
         return cast(T, Unknown(why))
+
+
+def is_known(value: object) -> bool:
+    """Whether a value is there, and raises nothing when it is used."""
+    return not isinstance(value, Unknown)

@@ -21,7 +21,7 @@ from .containers import installed, version_in, versions
 from .driver import library, loaded
 from .each_gpu import NAMES, Row, each_gpu
 from .holds import holds, releasing
-from .mig import compute_instances, gpu_instances
+from .mig import Tables
 from .smi import listing, parse_list
 from .smi_fabric import fabric_states
 
@@ -94,11 +94,12 @@ def gpus(host: Host, rows: Rows) -> tuple[list[dict[str, Any]], tuple[str, ...]]
     opened = notes.told("gpus[].holders", device_holders, host)
     told = opened is not None
     computing = notes.told("gpus[].processes", apps_of, host, everyone)
+    tables = Tables(host)
     found = []
     for gpu, row in rows:
         here = f"gpus[{gpu.pci if gpu.index < 0 else gpu.index}]"
         mode = notes.told(f"{here}.mig_mode", _mode, row)
-        parts = None if mode is None else notes.told(f"{here}.layout", _parts, host, gpu, mode, listed)
+        parts = None if mode is None else notes.told(f"{here}.layout", _parts, tables, gpu, mode, listed)
         found.append(
             {
                 "index": None if gpu.index < 0 else gpu.index,
@@ -131,13 +132,13 @@ def _mode(row: Row) -> str:
     raise StepFailed(f"nvidia-smi shows {shown} for it: see the kernel's log")
 
 
-def _parts(host: Host, gpu: Gpu, mode: str, listed: dict[str, tuple[MigDevice, ...]] | None) -> dict[str, Any]:
+def _parts(tables: Tables, gpu: Gpu, mode: str, listed: dict[str, tuple[MigDevice, ...]] | None) -> dict[str, Any]:
     """The layout, the MIG devices and the atoms of a GPU that answers."""
     whole = [{"id": gpu.uuid, "device_class": "gpu"}]
     if mode != "enabled":
         return {"layout": "off" if mode else None, "mig_devices": [], "atoms": whole}
-    gis = gpu_instances(host, gpu.index)
-    cis = compute_instances(host, gpu.index) if gis else ()
+    gis = tables.gpu_instances(gpu.index)
+    cis = tables.compute_instances(gpu.index) if gis else ()
     order = sorted(cis, key=lambda ci: (ci.gi, ci.id))
     named = [None] * len(order) if listed is None else _uuids(gpu, order, listed.get(gpu.uuid, ()))
     return {

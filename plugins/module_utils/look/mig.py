@@ -10,7 +10,7 @@ table is a fault that names it.
 from __future__ import annotations
 
 import re
-from typing import Callable, NamedTuple, TypeVar
+from typing import Any, Callable, TypeVar
 
 from ..core.errors import StepFailed
 from ..core.host import Host
@@ -24,25 +24,12 @@ OFFERED = re.compile(r"\|\s+(\d+)\s+MIG (\S+)\s+(\d+)\s+(\d+)/(\d+)\s+[\d.]+\s+\
 OFFERED_MORE = re.compile(r"\|(?:\s+\d+){3}\s*\|")  # its second line: copy engines, JPEG, OFA
 GPU_INSTANCE = re.compile(r"\|\s+(\d+)\s+MIG (\S+)\s+(\d+)\s+(\d+)\s+(\d+):(\d+)\s*\|")
 COMPUTE_INSTANCE = re.compile(r"\|\s+(\d+)\s+(\d+)\s+MIG (\S+)\s+(\d+)\*?\s+(\d+)\s+(\d+):(\d+)\s*\|")
-COMPUTE_OFFERED = re.compile(r"\|\s+(\d+)\s+(\d+)\s+MIG (\S+)\s+(\d+)(\*?)\s+(\d+)/(\d+)(?:\s+\d+){4}\s*\|")
-COMPUTE_OFFERED_MORE = re.compile(r"\|(?:\s+\d+){2,3}\s*\|")
 PLACEMENTS = re.compile(r"GPU +(\d+) Profile ID +(\d+) Placements? *: \{(\d+(?:,\d+)*)\}:(\d+)")
 BORDER = re.compile(r"\+-+\+")
 RULE = re.compile(r"\|=+\|")
 NONE_FOUND = re.compile(r"No (?:GPU|compute) instances found: Not Found")
 # MIG mode is off, or the GPU has no MIG: exit status 6 up to R535, 0 since 550.
 NO_MIG = re.compile(r"No MIG-(?:enabled|supported) devices found\.")
-
-
-class ComputeOffered(NamedTuple):
-    """One row of `nvidia-smi mig -lcip`: a compute instance that a GPU instance takes; `whole` fills it."""
-
-    gi: int
-    profile_id: int
-    profile_name: str
-    whole: bool
-    free: int
-    total: int
 
 
 def offered(host: Host, gpu: int | str) -> tuple[Offered, ...]:
@@ -65,16 +52,66 @@ def compute_instances(host: Host, gpu: int | str) -> tuple[ComputeInstance, ...]
     return _listed(host, gpu, "-lci", parse_lci)
 
 
-def compute_offered(host: Host, gpu: int | str) -> tuple[ComputeOffered, ...]:
-    """What compute instances the GPU's instances take, as `gpu_instances`."""
-    return _listed(host, gpu, "-lcip", parse_lcip)
+class Tables:
+    """What `nvidia-smi mig` lists, by a GPU's index as the functions above. Each listing is asked once, of all GPUs.
+
+    Where that fails, or shows nothing of a GPU, this GPU is asked by itself: one that is dead hides no other.
+    """
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+        self._seen: dict[str, dict[int, tuple[Any, ...]] | None] = {}
+
+    def offered(self, gpu: int) -> tuple[Offered, ...]:
+        """What the GPU offers; () where it has no MIG."""
+        return self._rows(gpu, "-lgip", parse_lgip)
+
+    def placements(self, gpu: int) -> tuple[Placements, ...]:
+        """Where instances of each profile may start on the GPU."""
+        return self._rows(gpu, "-lgipp", parse_lgipp)
+
+    def gpu_instances(self, gpu: int) -> tuple[GpuInstance, ...]:
+        """The GPU's instances."""
+        return self._rows(gpu, "-lgi", parse_lgi)
+
+    def compute_instances(self, gpu: int) -> tuple[ComputeInstance, ...]:
+        """The GPU's compute instances."""
+        return self._rows(gpu, "-lci", parse_lci)
+
+    def _rows(self, gpu: int, what: str, parse: Callable[[str], tuple[tuple[int, Row], ...]]) -> tuple[Row, ...]:
+        if what not in self._seen:
+            self._seen[what] = _of_all(self._host, what, parse)
+        seen = self._seen[what]
+        if seen is not None and not seen:
+            return ()
+        return seen[gpu] if seen and gpu in seen else _listed(self._host, gpu, what, parse)
+
+
+def _of_all(
+    host: Host, what: str, parse: Callable[[str], tuple[tuple[int, Row], ...]]
+) -> dict[int, tuple[Row, ...]] | None:
+    """The rows of a listing by GPU, {} where no GPU has any; None where nvidia-smi does not list all GPUs at once."""
+    try:
+        rows = _answered(host, ("mig", what), parse)
+    except StepFailed:
+        return None
+    found: dict[int, tuple[Row, ...]] = {}
+    for index, row in rows:
+        found[index] = (*found.get(index, ()), row)
+    return found
 
 
 def _listed(
     host: Host, gpu: int | str, what: str, parse: Callable[[str], tuple[tuple[int, Row], ...]]
 ) -> tuple[Row, ...]:
     """The rows of a listing of one GPU; () where there is none to list."""
-    arguments = ("mig", what, "-i", str(gpu))
+    return _of(gpu, _answered(host, ("mig", what, "-i", str(gpu)), parse))
+
+
+def _answered(
+    host: Host, arguments: tuple[str, ...], parse: Callable[[str], tuple[tuple[int, Row], ...]]
+) -> tuple[tuple[int, Row], ...]:
+    """(GPU index, row) of a listing; () where nvidia-smi says that there is none to list."""
     answer = ask(host, *arguments)
     said = answer.out.strip()
     none = NO_MIG.fullmatch(said) or NONE_FOUND.fullmatch(said)
@@ -83,7 +120,7 @@ def _listed(
     fault = unanswered(host, answer, arguments)
     if fault:
         raise fault
-    return _of(gpu, parse(answer.out))
+    return parse(answer.out)
 
 
 def _of(asked: int | str, found: tuple[tuple[int, Row], ...]) -> tuple[Row, ...]:
@@ -135,16 +172,6 @@ def parse_lci(text: str) -> tuple[tuple[int, ComputeInstance], ...]:
     return tuple(
         (int(gpu), ComputeInstance(int(gi), int(number), name, int(profile), int(start), int(size)))
         for gpu, gi, name, profile, number, start, size in _rows(text, "Compute instances:", (COMPUTE_INSTANCE,))
-    )
-
-
-def parse_lcip(text: str) -> tuple[tuple[int, ComputeOffered], ...]:
-    """(GPU index, compute profile) of `mig -lcip`; raises StepFailed naming what it does not know."""
-    return tuple(
-        (int(gpu), ComputeOffered(int(gi), int(number), name, bool(star), int(free), int(total)))
-        for gpu, gi, name, number, star, free, total in _rows(
-            text, "Compute instance profiles:", (COMPUTE_OFFERED, COMPUTE_OFFERED_MORE)
-        )
     )
 
 

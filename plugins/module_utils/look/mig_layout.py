@@ -5,25 +5,26 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable
+from typing import Any
 
 from ..core.errors import Refused, StepFailed
 from ..core.host import Host
-from ..core.unknown import later
+from ..core.unknown import is_known, later
 from ..plan.gpu import Gpu, is_attendant
 from ..plan.mig import ALL, OFF, Layout, layout_of
 from ..plan.mig_boot import SERVICE, WANTED_BY
 from ..plan.mig_layout import Settings, is_shown, needs_change
 from ..plan.mig_state import LACKING, MODES, QUERIED, SMI, InTheWay, Now, Seen, Shown, answers, label
-from . import mig
 from .each_gpu import Row, each_gpu
+from .mig import Tables
 from .systemd import systemd, unit_file
 
 
 def now(host: Host, settings: Settings) -> Now:
     """The GPUs, as far as the settings are about them; who uses them only where one may have to change."""
+    tables = Tables(host)
     rows = each_gpu(host, QUERIED)
-    gpus = tuple(Seen(gpu, later(_shown, host, gpu, row, settings.of(gpu))) for gpu, row in rows)
+    gpus = tuple(Seen(gpu, later(_shown, tables, gpu, row, settings.of(gpu))) for gpu, row in rows)
     changing = [seen for seen in gpus if later(_needs_change, seen, settings) is not False]
     waiting = [seen for seen in changing if later(_may_wait, seen, settings) is True]
     busy: Any = {}
@@ -48,12 +49,13 @@ def gathered(host: Host) -> dict[str, Any]:
 
     Raises what a GPU that does not answer says: an export that leaves one out is no export.
     """
+    tables = Tables(host)
     found = []
     for gpu, row in each_gpu(host, QUERIED):
         if row["mig.mode.current"] not in MODES:
             _refuse_dead(gpu, row["mig.mode.current"])
             continue
-        shown = _instances(host, gpu, row)
+        shown = _instances(tables, gpu, row)
         found.append(
             {
                 "uuid": gpu.uuid,
@@ -70,31 +72,28 @@ def _refuse_dead(gpu: Gpu, shown: str) -> None:
         raise StepFailed(f"{label(gpu)} shows {shown} for its MIG mode: see the kernel's log for it")
 
 
-def _shown(host: Host, gpu: Gpu, row: Row, layout: Layout | None) -> Shown:
+def _shown(tables: Tables, gpu: Gpu, row: Row, layout: Layout | None) -> Shown:
     """One GPU: its instances where it is managed, and what it offers where they are not the layout by name."""
     shown = Shown(row["mig.mode.current"], row["mig.mode.pending"], _branch(row["driver_version"]))
     if layout is None or shown.current not in MODES:
         return shown
-    shown = _instances(host, gpu, row)
+    shown = _instances(tables, gpu, row)
     if later(is_shown, layout, shown) is True:
         return shown
-    shown = shown._replace(offered=later(mig.offered, host, gpu.index))
+    shown = shown._replace(offered=later(tables.offered, gpu.index))
     if layout.kind == ALL and later(is_shown, layout, shown) is True:
         return shown
-    return shown._replace(placements=later(mig.placements, host, gpu.index))
+    return shown._replace(placements=later(tables.placements, gpu.index))
 
 
-def _instances(host: Host, gpu: Gpu, row: Row) -> Shown:
+def _instances(tables: Tables, gpu: Gpu, row: Row) -> Shown:
     shown = Shown(row["mig.mode.current"], row["mig.mode.pending"], _branch(row["driver_version"]))
     if not shown.on:
         return shown
-    gis = later(mig.gpu_instances, host, gpu.index)
-    return shown._replace(gis=gis, cis=_if_any(gis, mig.compute_instances, host, gpu.index))
-
-
-def _if_any(gis: Any, ask: Callable[..., Any], host: Host, index: int) -> Any:
-    """The compute instances; not asked for where there is no GPU instance to have one."""
-    return () if isinstance(gis, tuple) and not gis else later(ask, host, index)
+    gis = later(tables.gpu_instances, gpu.index)
+    # They are not asked for where there is no GPU instance to have one.
+    cis = () if is_known(gis) and not gis else later(tables.compute_instances, gpu.index)
+    return shown._replace(gis=gis, cis=cis)
 
 
 def _branch(version: str) -> int:

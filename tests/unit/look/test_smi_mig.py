@@ -5,17 +5,22 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.errors import StepFailed, Unreadable
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.plan import Answer
 from ansible_collections.bettercompute.bcd.plugins.module_utils.look import mig
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.mig import (
+    COMPUTE,
     ComputeInstance,
     GpuInstance,
     Placements,
 )
 from tests.captures import Command, session
+from tests.gpu.fake import GpuHost, gpu_host
+from tests.gpu.model import Fault, Machine
 from tests.unit.fake_host import FakeHost
 
 A100 = ["smi450_a100_session", "smi460_a100_session", "smi470_a100_session", "smi535_a100_session"]
@@ -177,27 +182,83 @@ def test_compute_instances_that_share_a_gpu_instance() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("name", "sizes", "memory"), [*((name, "5 10 20", 5) for name in A100), ("smi550_mig_instances_and_errors", "", 10)]
-)
-def test_what_compute_instances_a_gpu_instance_takes(name: str, sizes: str, memory: int) -> None:
-    small, middle, large = (f"{n}g.{n * memory if n < 3 else 4 * memory}gb" for n in (1, 2, 3))
-    offered = mig.compute_offered(host_that_says(said(name, "-lcip")), 0)
-    twice = [mig.ComputeOffered(10, 0, small, True, 0, 1)] if not sizes else []
-    assert list(offered) == [
-        mig.ComputeOffered(9, 0, small, True, 0, 1),
-        *twice,
-        mig.ComputeOffered(3, 0, f"1c.{middle}", False, 0, 2),
-        mig.ComputeOffered(3, 1, middle, True, 0, 1),
-        mig.ComputeOffered(2, 0, f"1c.{large}", False, 0, 3),
-        mig.ComputeOffered(2, 1, f"2c.{large}", False, 0, 1),
-        mig.ComputeOffered(2, 2, large, True, 0, 1),
-    ]
+@pytest.mark.parametrize("name", [*A100, "smi550_mig_instances_and_errors"])
+def test_what_compute_instances_a_gpu_instance_takes(name: str) -> None:
+    """Drivers tell it of instances that exist (-lcip); a layout is checked before they do."""
+    shown = set(re.findall(r"MIG (?:(\d)c\.)?(\d)g\.", said(name, "-lcip").text))
+    assert {slices for _compute, slices in shown} >= {"1", "2", "3"}
+    for slices in (1, 2, 3):
+        sizes = sorted(int(compute or whole) for compute, whole in shown if int(whole) == slices)
+        assert COMPUTE[slices] == tuple(sizes)
+
+
+# -- all GPUs at once
+
+
+def machine_with(*products: str, mig_off: tuple[int, ...] = ()) -> GpuHost:
+    """GPUs with two instances each, but those without MIG mode."""
+    machine = Machine.from_products(products)
+    for index, card in enumerate(machine.cards):
+        card.mig = card.mig_pending = index not in mig_off
+        if card.mig:
+            profiles = {"H100-80GB": "3g.40gb,1g.10gb", "A30-24GB": "2g.12gb,1g.6gb"}[products[index]]
+            assert machine.smi(("nvidia-smi", "mig", "-i", str(index), "-cgi", profiles, "-C"))[0] == 0
+    machine.calls.clear()
+    return gpu_host(machine)
+
+
+def names_of(tables: mig.Tables, gpu: int) -> list[list[str]]:
+    gis, cis = tables.gpu_instances(gpu), tables.compute_instances(gpu)
+    return [sorted(one.profile_name for one in gis), sorted(one.profile_name for one in cis)]
+
+
+def test_each_listing_is_asked_once_for_all_gpus() -> None:
+    host = machine_with("H100-80GB", "A30-24GB", "H100-80GB")
+    tables = mig.Tables(host)
+    for gpu, names in enumerate((["1g.10gb", "3g.40gb"], ["1g.6gb", "2g.12gb"], ["1g.10gb", "3g.40gb"])):
+        assert names_of(tables, gpu) == [names, names]
+        ids = [one.id for one in tables.offered(gpu)]
+        assert (19 in ids) == (gpu != 1)  # the smallest profile of an H100; an A30 has none of this number
+        assert sorted(one.profile_id for one in tables.placements(gpu)) == sorted(ids)
+    assert host.machine.calls == [("mig", what) for what in ("-lgi", "-lci", "-lgip", "-lgipp")]
+
+
+def test_a_dead_gpu_hides_the_listings_of_no_other() -> None:
+    host = machine_with("H100-80GB", "H100-80GB", "H100-80GB")
+    host.machine.cards[1].dead = "handle"
+    tables = mig.Tables(host)
+    for gpu in (0, 2):
+        assert names_of(tables, gpu) == [["1g.10gb", "3g.40gb"]] * 2
+    with pytest.raises(StepFailed, match="GPU is lost"):
+        tables.gpu_instances(1)
+    assert host.machine.calls.count(("mig", "-lgi")) == 1
+
+
+def test_a_gpu_that_the_listing_of_all_leaves_out_is_asked_by_itself() -> None:
+    """It has no instance, or it is the one of which the driver does not tell."""
+    host = machine_with("H100-80GB", "H100-80GB", mig_off=(1,))
+    host.machine.cards[1].mig = host.machine.cards[1].mig_pending = True
+    tables = mig.Tables(host)
+    assert names_of(tables, 0) == [["1g.10gb", "3g.40gb"]] * 2
+    assert tables.gpu_instances(1) == ()
+    assert host.machine.calls[-1] == ("mig", "-lgi", "-i", "1")
+    host.machine.faults.append(Fault("mig -lci -i 1", rc=4, text="No GPU instances found: Insufficient Permissions\n"))
+    with pytest.raises(Unreadable):
+        tables.compute_instances(1)
+
+
+def test_where_no_gpu_has_an_instance_none_is_asked_by_itself() -> None:
+    host = machine_with("H100-80GB", "H100-80GB", mig_off=(0, 1))
+    for card in host.machine.cards:
+        card.mig = card.mig_pending = True
+    tables = mig.Tables(host)
+    assert [tables.gpu_instances(gpu) for gpu in (0, 1)] == [(), ()]
+    assert host.machine.calls == [("mig", "-lgi")]
 
 
 # -- nothing to list, and no answer
 
-ASKS = (mig.offered, mig.placements, mig.gpu_instances, mig.compute_instances, mig.compute_offered)
+ASKS = (mig.offered, mig.placements, mig.gpu_instances, mig.compute_instances)
 
 
 @pytest.mark.parametrize(

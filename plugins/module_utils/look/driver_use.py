@@ -17,7 +17,7 @@ from ..plan.nvidia_packages import driver_globs
 from .clients import device_holders
 from .driver_upkeep import MODULES, has_unit, is_active
 from .holds import holds, releasing
-from .kernel import release
+from .kernel import refcnt, release
 from .os_release import distribution
 from .packages import packages
 from .systemd import systemd
@@ -50,7 +50,7 @@ def stack(host: Host) -> tuple[Module, ...]:
         if name in found:
             continue
         holders = host.names(f"{MODULES}/{name}/holders")
-        found[name] = Module(name, int((host.read(f"{MODULES}/{name}/refcnt") or "0").strip() or 0), holders)
+        found[name] = Module(name, refcnt(host, name) or 0, holders)
         left += holders
     return tuple(found[name] for name in sorted(found))
 

@@ -18,9 +18,9 @@ from ..core.records import STATE
 from ..plan.gpu import Hold
 
 CDI = "/etc/cdi"
-SPEC = re.compile(r"bcd-(.+)\.json")
+SPEC = re.compile(r"bcd-(.+)\.json", re.DOTALL)  # whatever a name holds: it is no reason to pass a hold over
 RECORDS = f"{STATE}/holds"
-RECORD = re.compile(r"([^.].*)\.json")
+RECORD = re.compile(r"([^.].*)\.json", re.DOTALL)
 RELEASING = f"{STATE}/releasing.json"
 LOST_RELEASES = f"{STATE}/releasing.unreadable"  # a marker: the file could not be read, and was moved away
 PENDING = "(pending Kubernetes releases that could not be read)"

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from ..core.errors import Unreadable
+from ..core.errors import StepFailed, Unreadable
 from ..core.host import Host
 from ..core.unknown import later
 from ..plan.kernel_modules import PROBE, Module
@@ -31,16 +31,28 @@ def parse_builtin(text: str) -> frozenset[str]:
     return frozenset(name.partition(".ko")[0].replace("-", "_") for name in names if name)
 
 
+def refcnt(host: Host, name: str) -> int | None:
+    """References to a loaded module, by its name with underscores; None where it is not loaded, or built in."""
+    path = f"/sys/module/{name}/refcnt"
+    text = host.read(path)
+    if text is None:
+        return None
+    digits = text.strip() or "0"  # one that is on its way out has none left to show
+    if not digits.lstrip("-").isdecimal() or len(digits) > 11:
+        raise StepFailed(f"{path} reads {text[:40]!r}, which is no number of references: see the kernel's log")
+    return int(digits)
+
+
 def module(host: Host, name: str, parameters: tuple[str, ...], builtin: frozenset[str]) -> Module:
     """One module as /sys/module shows it; `parameters` names those whose values are asked for."""
     plain = name.replace("-", "_")
     folder = f"/sys/module/{plain}"
-    refcnt = host.read(f"{folder}/refcnt")  # what is built in has none
+    count = refcnt(host, plain)
     return Module(
         name=plain,
-        loaded=refcnt is not None,
-        builtin=refcnt is None and (plain in builtin or host.exists(folder)),
-        refcnt=int(refcnt.strip() or 0) if refcnt else 0,
+        loaded=count is not None,
+        builtin=count is None and (plain in builtin or host.exists(folder)),
+        refcnt=count or 0,
         holders=host.names(f"{folder}/holders"),
         parameters={key: later(_parameter, host, plain, key) for key in parameters},
         record=host.file(record_path(plain)),

@@ -5,6 +5,9 @@
 
 from __future__ import annotations
 
+import re
+
+from ..core.errors import StepFailed
 from ..core.host import Host
 from ..plan.gpu_chips import PciGpu
 
@@ -23,5 +26,14 @@ def gpus(host: Host) -> tuple[PciGpu, ...]:
         if not (host.read(f"{folder}/class") or "").startswith(DISPLAY):
             continue
         driver = (host.link(f"{folder}/driver") or "").rpartition("/")[2]
-        found.append(PciGpu(address, int((host.read(f"{folder}/device") or "0").strip(), 16), driver))
+        device = host.read(f"{folder}/device")
+        if device is not None:  # else it went while it was looked at
+            found.append(PciGpu(address, _number(device, f"{folder}/device"), driver))
     return tuple(found)
+
+
+def _number(text: str, path: str) -> int:
+    """A device id, "0x2330"; raises StepFailed for a text that is none."""
+    if not re.fullmatch(r"0x[0-9a-f]{1,8}", text.strip(), re.IGNORECASE):
+        raise StepFailed(f"{path} reads {text[:40]!r}, which is no device id: see the kernel's log for the PCI bus")
+    return int(text, 16)

@@ -5,12 +5,13 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, NamedTuple
 
 from ..core.errors import NotReady, Refused, StepFailed
 from ..core.plan import Field, Past, Plan, Todo
 from ..core.step import Effect, Step, run
-from .gpu import SELECT, Gpu, Select, check_select, first_match, matches, value
+from .gpu import SELECT, Gpu, Select, check_select, first_match, matches
 from .settings import strict
 
 UNIT = "gpu-settings"
@@ -37,6 +38,8 @@ QUERY = f"nvidia-smi --query-gpu={','.join(QUERIED)}"
 LACKING = frozenset(("[N/A]", "N/A", "[Not Supported]", "Not Supported"))
 UNKNOWN = "[Unknown Error]"  # a limit that NVML does not support prints this beside a minimum that is [N/A]
 MODES = {"Enabled": True, "Disabled": False}
+PRINTED = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,9})?")  # watts: whatever else is printed for them is none
+MOST = 100_000  # watts, beyond any GPU's range, where that is not shown
 
 
 class Wanted(NamedTuple):
@@ -126,8 +129,9 @@ def check(given: dict[str, Any]) -> Settings:
 
 def _watts(given: dict[str, Any], place: str) -> int | None:
     watts: int | None = given.get(WATTS)
-    if watts is not None and watts < 1:
-        raise Refused(f"{UNIT}: {place} is {watts}, which no GPU takes as a limit: give whole watts, from 1 on")
+    if watts is not None and not 1 <= watts <= MOST:
+        given_as = watts if watts < 1 else f"more than {MOST}"
+        raise Refused(f"{UNIT}: {place} is {given_as}, which no GPU takes as a limit: give whole watts, from 1 on")
     return watts
 
 
@@ -243,13 +247,7 @@ def _set(gpu: Gpu, arguments: tuple[str, ...], action: str, what: str) -> Step:
 
 def _number(text: str) -> float | None:
     """Watts as printed without their unit; None for what is no value."""
-    plain = value(text)
-    if plain is None:
-        return None
-    try:
-        return float(plain)
-    except ValueError:
-        return None
+    return float(text) if PRINTED.fullmatch(text) else None
 
 
 def _no_value(gpu: Gpu, what: str, text: str) -> StepFailed:

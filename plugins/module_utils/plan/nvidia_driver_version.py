@@ -26,7 +26,7 @@ LIBRARY_FOLDERS = (
 )
 INSTALL_DEBT = "packages"  # an installation that a killed pass may have left half-way
 NVRM = re.compile(r"NVRM version:\s+NVIDIA UNIX (?:(Open) Kernel Module for \S+|\S+ Kernel Module)\s+(\S+)")
-FULL_VERSION = re.compile(r"\d+(?:\.\d+){1,3}")
+FULL_VERSION = re.compile(r"[1-9][0-9]{0,3}(?:\.[0-9]+){1,3}")
 
 
 class Loaded(NamedTuple):

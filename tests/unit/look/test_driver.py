@@ -9,7 +9,7 @@ import pytest
 
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.errors import StepFailed
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.plan import Answer
-from ansible_collections.bettercompute.bcd.plugins.module_utils.look import driver
+from ansible_collections.bettercompute.bcd.plugins.module_utils.look import driver, kernel
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.nvidia_driver_version import (
     Loaded,
     OnDisk,
@@ -144,6 +144,18 @@ def test_the_library_is_the_one_that_programs_load() -> None:
     assert driver.library(Links(stale, {})) is None  # without the name that programs ask for
     endless = Links({}, {f"{TRIPLET}/libnvidia-ml.so.1": "libnvidia-ml.so.1"})
     assert driver.library(endless) is None
+
+
+@pytest.mark.parametrize(("text", "count"), [("3\n", 3), ("0\n", 0), ("-1\n", -1), ("\n", 0), (None, None)], ids=repr)
+def test_the_kernel_counts_who_refers_to_a_module(text: str | None, count: int | None) -> None:
+    host = FakeHost({} if text is None else {"/sys/module/nvidia/refcnt": text})
+    assert kernel.refcnt(host, "nvidia") == count
+
+
+@pytest.mark.parametrize("text", ["yes\n", "3\n3\n", "9" * 5000, "\udcff"])
+def test_a_count_of_references_that_is_none_is_a_fault(text: str) -> None:
+    with pytest.raises(StepFailed, match=r"/sys/module/nvidia/refcnt reads .*, which is no number of references"):
+        kernel.refcnt(FakeHost({"/sys/module/nvidia/refcnt": text}), "nvidia")
 
 
 def test_the_branch_is_what_comes_before_the_first_dot() -> None:

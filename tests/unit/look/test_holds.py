@@ -98,6 +98,13 @@ def test_a_record_that_cannot_be_made_out_has_every_gpu_whatever_its_spec_says(t
     assert has(hold, Gpu(0, "GPU-any", "00000000:17:00.0", "NVIDIA A30"))
 
 
+def test_a_hold_is_one_whatever_its_file_is_called() -> None:
+    odd = "a\nb \udcff.json"
+    host = FakeHost({f"/etc/cdi/bcd-{odd}.json": spec(annotated(A)), f"/var/lib/bcd-hostconfig/holds/{odd}.json": "{"})
+    (hold,) = holds(host)
+    assert (hold.allocation, hold.devices, bool(hold.fault)) == (odd, (A,), True)
+
+
 def test_a_file_that_root_cannot_read_has_every_gpu_and_is_not_known_to_others() -> None:
     host = FakeHost({SPEC: spec(annotated(A))})
     host.unreadable.add(SPEC)

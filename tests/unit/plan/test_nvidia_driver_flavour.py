@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from ansible_collections.bettercompute.bcd.plugins.module_utils.core.errors import Refused
+from ansible_collections.bettercompute.bcd.plugins.module_utils.core.errors import Refused, StepFailed
 from ansible_collections.bettercompute.bcd.plugins.module_utils.look.pci import gpus
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.gpu_chips import RANGES, PciGpu, generation
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.nvidia_driver_flavour import choose, served
@@ -152,6 +152,19 @@ def test_gpus_are_found_on_the_bus_without_a_driver() -> None:
     )
     assert gpus(host) == (PciGpu("0000:17:00.0", 0x2330), PciGpu("0001:3b:00.0", 0x1EB8))
     assert gpus(FakeHost({})) == ()
+
+
+@pytest.mark.parametrize("text", ["", "yes\n", "2330\n", "0x\n", "\udcff"])
+def test_a_device_id_that_is_none_is_a_fault_and_no_old_gpu(text: str) -> None:
+    at = "/sys/bus/pci/devices/0000:17:00.0"
+    host = FakeHost({f"{at}/vendor": "0x10de\n", f"{at}/class": "0x030200\n", f"{at}/device": text})
+    with pytest.raises(StepFailed, match=f"{at}/device reads .*, which is no device id"):
+        gpus(host)
+
+
+def test_a_gpu_that_goes_while_it_is_looked_at_is_none() -> None:
+    at = "/sys/bus/pci/devices/0000:17:00.0"
+    assert gpus(FakeHost({f"{at}/vendor": "0x10de\n", f"{at}/class": "0x030200\n"})) == ()
 
 
 def test_a_gpu_of_a_virtual_machine_has_no_say() -> None:

@@ -63,6 +63,7 @@ def test_no_setting_runs_no_program() -> None:
         ({"powerLimitWatts": True}, "powerLimitWatts is true or false"),
         ({"powerLimitWatts": 300.5}, "takes an integer"),
         ({"powerLimitWatts": 0}, "powerLimitWatts is 0"),
+        ({"powerLimitWatts": 10**400}, "powerLimitWatts is more than 100000"),
         ({"ecc": "on"}, "ecc is a string"),
         ({"power": 3}, "'power' is no setting"),
         ({"gpus": {}}, "gpus is a mapping"),
@@ -240,6 +241,11 @@ def test_a_gpu_without_ecc_is_passed_over_unless_it_is_asked_by_itself() -> None
         "[Insufficient Permissions]",
         "[Resource not in correct state to perform requested operation]",
         "[Requested functionality has been deprecated]",
+        "nan",
+        "inf",
+        "-400.00",
+        "400.00 W",
+        "",
     ],
 )
 def test_a_gpu_with_a_fault_for_a_value_fails_by_itself(text: str) -> None:

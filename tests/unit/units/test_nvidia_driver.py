@@ -116,6 +116,8 @@ def test_hosts_without_a_gpu_have_nothing_to_do() -> None:
         ({"branch": "0580"}, ("2330",), "'0580' is no branch"),
         ({"branch": "580", "version": "550.54.14"}, ("2330",), "550.54.14 is not of branch 580"),
         ({"version": "580"}, ("2330",), "'580' is no full version"),
+        ({"version": "0580.95.05"}, ("2330",), "'0580.95.05' is no full version"),
+        ({"version": "\u0665\u0668\u0660.95.05"}, ("2330",), "is no full version"),  # digits of another script
         ({"branch": "580", "dkms": True}, ("2330",), "'dkms' is no setting"),
         ({"branch": 580}, ("2330",), "takes a string"),
         ({"branch": "580", "open": False}, ("2901",), "Blackwell"),

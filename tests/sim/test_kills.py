@@ -98,6 +98,9 @@ CASES = {
     "iommu": Case(PROFILES["debian"], {"iommu": {}}),
     "iommu with a unified image": Case(PROFILES["uki"], {"iommu": {}}),
     "iommu with ostree": Case(PROFILES["ostree"], {"iommu": {}}),
+    "gpu-sharing": Case(
+        PROFILES["rtx"]._replace(gpus=("L40S",), runtimes=()), {"gpu-sharing": {"mode": "mps", "replicas": 2}}
+    ),
 }
 
 

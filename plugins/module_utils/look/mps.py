@@ -8,11 +8,11 @@ from __future__ import annotations
 from ..core.errors import SEEN_AS_ROOT, NotKnownYet, StepFailed, Unreadable
 from ..core.host import Host
 from ..core.unknown import later
-from ..plan.gpu import App
+from ..plan.gpu import App, is_attendant
 from ..plan.gpu_sharing_seen import QUERIED, Card, Rival, Seen, answered
 from ..plan.gpu_sharing_service import ASK, CONTROL, SERVICE, STATE, Limits, Programs, questions
 from . import smi
-from .clients import claimed
+from .clients import claimed, device_holders, gpu_nodes
 from .each_gpu import Row, each_gpu
 
 __all__ = ["claimed"]
@@ -20,6 +20,7 @@ __all__ = ["claimed"]
 TIMEOUT = 10.0  # seconds for an answer, which takes a daemon that is well some milliseconds
 DEFAULT_PIPE = "/tmp/nvidia-mps"  # noqa: S108 - the daemon's own default, which is only told
 STATES = ("active", "reloading", "inactive", "failed", "activating", "deactivating", "maintenance", "refreshing")
+UVM = "/dev/nvidia-uvm"  # what every CUDA process opens
 COMM = CONTROL[:15]  # as much of a program's name as the kernel keeps
 
 
@@ -63,8 +64,30 @@ def _card(row: Row) -> Card:
     return Card(row["memory.total"], row["persistence_mode"], row["compute_mode"], row["mig.mode.current"])
 
 
-def apps(host: Host, seen: tuple[Seen, ...]) -> tuple[App, ...]:
-    """The processes that compute; those of a dead GPU, which keeps nvidia-smi from telling of all at once, are none."""
+def apps(host: Host, seen: tuple[Seen, ...], runs: bool) -> tuple[App, ...]:
+    """The processes that compute. `runs`: the service does, and its clients are looked for among all processes too."""
+    listed = _listed(host, seen)
+    return (*listed, *_clients(host, seen, {app.pid for app in listed})) if runs else listed
+
+
+def _clients(host: Host, seen: tuple[Seen, ...], known: set[int]) -> list[App]:
+    """Processes that have unified memory open, by GPU: of a GPU under MPS nvidia-smi may list the server alone.
+
+    One that has no GPU's node open may be on any of them.
+    """
+    holders = device_holders(host)
+    nodes = gpu_nodes(host, tuple(gpu for gpu, _card in seen))
+    found = []
+    for holder in holders.get(UVM, ()):
+        if holder.pid in known or is_attendant(holder.program) or holder.program.startswith(COMM):
+            continue
+        mine = [uuid for uuid, paths in nodes.items() if any(holder in holders.get(path, ()) for path in paths)]
+        found += [App(uuid, holder.pid, holder.program) for uuid in mine or nodes]
+    return found
+
+
+def _listed(host: Host, seen: tuple[Seen, ...]) -> tuple[App, ...]:
+    """As nvidia-smi lists them; those of a dead GPU, which keeps it from telling of all at once, are none."""
     try:
         return smi.compute_apps(host)
     except StepFailed:

@@ -31,7 +31,7 @@ def look(host: Host, settings: planner.Settings | None) -> Now:
     if not wanted and now.is_down and not is_ours(unit.file):
         return now
     gpus = later(mps.gpus, host)
-    now = now._replace(gpus=gpus, claims=later(mps.claimed, host), apps=later(mps.apps, host, gpus))
+    now = now._replace(gpus=gpus, claims=later(mps.claimed, host), apps=later(mps.apps, host, gpus, now.runs))
     if wanted:
         daemon, said = mps.daemon(host, len(served(unit.file))) if now.runs else (None, "")
         now = now._replace(daemon=daemon, said=said, rivals=mps.rivals(host))

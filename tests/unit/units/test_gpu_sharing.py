@@ -339,6 +339,25 @@ def test_a_process_that_computes_is_not_cut_off(running: bool) -> None:
     assert go(UNIT, host, {"mode": "mps", "replicas": 4}).state == "converged"
 
 
+@pytest.mark.parametrize("node", ["/dev/nvidia1", None])
+def test_a_client_that_nvidia_smi_does_not_list_is_not_cut_off(node: str | None) -> None:
+    """nvidia-smi lists CUDA contexts, which under MPS are the server's; who has the nodes open is a client."""
+    host = shared()
+    host.machine.occupy(1, 4243, "nvidia-cuda-mps-server")
+    host.links["/proc/4244/exe"] = "/usr/bin/python3"
+    for number, path in enumerate(["/dev/nvidia-uvm", *([node] if node else [])], 3):
+        host.links[f"/proc/4244/fd/{number}"] = path
+    before = host.text(FILE)
+    outcome = go(UNIT, host, {"mode": "mps", "replicas": 4})
+    assert (reasons(outcome), outcome.steps, host.text(FILE)) == (["Busy"], (), before)
+    assert f"process 4244 (python3) computes on {uuids(host)[1]}" in outcome.pending[0].message
+    assert (uuids(host)[0] in outcome.pending[0].message) == (node is None)
+    assert go(UNIT, host, MPS).state == "converged"  # where nothing is to be done, nobody is waited for
+    for path in [path for path in host.links if path.startswith("/proc/4244/")]:
+        del host.links[path]
+    assert go(UNIT, host, {"mode": "mps", "replicas": 4}).state == "converged"
+
+
 def test_the_daemons_own_server_is_no_client() -> None:
     host = shared()
     host.machine.occupy(1, 4243, "nvidia-cuda-mps-server")

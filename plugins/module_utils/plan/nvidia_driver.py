@@ -57,7 +57,8 @@ class Settings(NamedTuple):
 
 class Now(NamedTuple):
     """What the host shows. `modules`: names of loaded modules, as NVIDIA gives them. `idle`: services that a pass
-    stopped and that do not run. `stale`: device nodes of unified memory, while its module is to be loaded.
+    stopped and that do not run. `stale`: device nodes of unified memory, while its module is to be loaded. `nodes` and
+    `stale` may be values that raise when they are used: any module that is loaded may bring nodes.
 
     Seen only where it is needed: `use` where the loaded driver is not the one that is asked for, `shelf` where packages
     are to be looked at, `only_signed` (why the kernel takes no unsigned module, or "") where one is to be loaded.

@@ -9,6 +9,7 @@ from ..core.errors import NotKnownYet
 from ..core.host import Host
 from ..core.plan import Unit
 from ..core.records import Records
+from ..core.unknown import later
 from ..look.driver import library, loaded, on_disk
 from ..look.driver_upkeep import idle, modules, native, nodes, persistenced, stale
 from ..look.pci import gpus
@@ -41,12 +42,12 @@ def look(host: Host, settings: planner.Settings | None) -> planner.Now:
         now = now._replace(shelf=shelf(host, NAME, now))
     if fits and planner.is_loaded(now.loaded, now.on_disk):
         service = persistenced(host) if systemd(host).running else None
-        left = () if UVM in now.modules else stale(host)
-        return now._replace(nodes=nodes(host), persistenced=service, idle=idle(host, owed), stale=left)
+        left = () if UVM in now.modules else later(stale, host)
+        return now._replace(nodes=later(nodes, host), persistenced=service, idle=idle(host, owed), stale=left)
     from ..look.driver_use import only_signed, use
 
     users = use(host) if now.loaded else None
-    return now._replace(use=users, only_signed=only_signed(host), stale=stale(host))
+    return now._replace(use=users, only_signed=only_signed(host), stale=later(stale, host))
 
 
 def _unknown(host: Host, now: planner.Now, after: str) -> planner.Now:

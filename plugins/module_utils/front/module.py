@@ -16,7 +16,6 @@ from ..core.errors import Fault, NotKnownYet, Refused, StepFailed
 from ..core.lock import only_pass
 from ..core.outcome import Outcome
 from ..core.plan import Unit
-from ..core.predict import PredictedHost
 from ..core.records import Records
 from ..core.runner import Goal, converge
 from ..look.config import refuse_if_outside, refuse_where_signed
@@ -66,6 +65,8 @@ def opened(check_mode: bool, what: str) -> Iterator[tuple[machine.Host, Records]
     """The host and its records, for one pass: locked, or in check mode predicted."""
     real = machine.Host()
     if check_mode:
+        from ..core.predict import PredictedHost
+
         predicted = PredictedHost(real)
         try:
             refuse_if_outside(predicted)

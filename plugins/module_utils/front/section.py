@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 from ..core.errors import Fault, Refused
 from ..core.host import Host
 from ..core.outcome import Outcome
-from ..core.predict import PredictedHost
 from ..core.records import Records
 from ..plan import section
 from .result import UNVERIFIED, failed, render
@@ -46,6 +45,8 @@ def run_section(argument_spec: dict[str, Any], plans: bool = False) -> None:
         with opened(predicted, "host_plan" if plans else "host_section") as (host, records):
             ended = converge_section(params, host, records)
     except Fault as fault:
+        from ..core.predict import PredictedHost
+
         host = PredictedHost(Host())
         ended = _ended((), fault, params, host, Records(host))
     leave(module, report(ended, params["fail_on"], params["only"], may_change=module.check_mode or not plans))

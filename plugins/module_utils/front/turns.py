@@ -12,7 +12,6 @@ from ..core.errors import Fault, Refused, StepFailed
 from ..core.host import Host
 from ..core.outcome import Done, Outcome
 from ..core.plan import Unit
-from ..core.predict import PredictedHost
 from ..core.records import Records
 from ..core.runner import Goal, converge
 from ..plan.section import Turn
@@ -61,6 +60,8 @@ def take_some(
     The others change nothing, and say what they would do. Of one that has nothing to do the records say what they say
     after a turn of its own: that it is applied, and whether it waits for a reboot.
     """
+    from ..core.predict import PredictedHost
+
     mine = [turn for turn in turns if turn.unit in only]
     others = [turn for turn in turns if turn.unit not in only]
     outcomes = take_turns(mine, catalog, host, records, max_disruption)

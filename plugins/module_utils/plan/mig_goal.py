@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from itertools import combinations
 from typing import NamedTuple
 
@@ -178,16 +179,32 @@ def goal(layout: Layout, kinds: tuple[Kind, ...], there: list[Has], gpu: str, to
     `gpu` names it in messages. `told`: the driver takes the starts; else it chooses them itself, and an order is found
     in which what it chooses leaves room for all.
     """
-    grid = grid_of(kinds)
-    for wants in _wants(asked(layout, kinds, gpu), there):
-        way = None if too_many(kind for kind, _sizes in wants) else _way(wants, there, grid, told)
-        if way is not None:
-            return way
+    devices = asked(layout, kinds, gpu)
+    counts = tuple((kind, tuple(sorted(sizes.items()))) for kind, sizes in devices.items())
+    way = _best(counts, kinds, tuple(there), told)
+    if way is not None:
+        return way
     raise Refused(
         f"{UNIT}: {gpu} has no room for {text_of(layout)}: its profiles have the places "
         + ", ".join(f"{kind.name} {kind.limit} at most at {{{_listed(kind.starts)}}}:{kind.size}" for kind in kinds)
         + ": correct the layout"
     )
+
+
+@lru_cache(maxsize=64)
+def _best(
+    counts: tuple[tuple[Kind, tuple[tuple[int, int], ...]], ...],
+    kinds: tuple[Kind, ...],
+    there: tuple[Has, ...],
+    told: bool,
+) -> Goal | None:
+    """The way, None where there is none. The search is long, and a pass asks many times for the way of equal GPUs."""
+    mine = list(there)
+    for wants in _wants({kind: Counter(dict(sizes)) for kind, sizes in counts}, mine):
+        way = None if too_many(kind for kind, _sizes in wants) else _way(wants, mine, grid_of(kinds), told)
+        if way is not None:
+            return way
+    return None
 
 
 def _listed(starts: Iterable[int]) -> str:

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
@@ -13,6 +14,8 @@ from ansible_collections.bettercompute.bcd.plugins.module_utils.core.errors impo
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.predict import PredictedHost
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.records import Records
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.runner import Goal, converge
+from ansible_collections.bettercompute.bcd.plugins.module_utils.plan import mig_goal
+from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.mig_placement import place
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.mig_state import QUERIED
 from ansible_collections.bettercompute.bcd.plugins.module_utils.units.mig_layout import UNIT
 from tests.gpu import cards
@@ -297,6 +300,22 @@ def test_a_host_whose_gpus_show_their_layouts_is_asked_little(layout: str, listi
         *(f"nvidia-smi mig {listing}" for listing in listings),
         "systemctl show",
     ]
+
+
+def test_the_room_of_equal_gpus_is_searched_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However often a pass looks and plans until all of them have their instances."""
+    searches = []
+
+    def search(*given: Any) -> Any:
+        searches.append(given)
+        return place(*given)
+
+    monkeypatch.setattr(mig_goal, "place", search)
+    mig_goal._best.cache_clear()
+    host = host_of(*[H100] * 4)
+    assert go(host, {"layout": "3g.40gb,2g.20gb,1g.10gb:2"}).state == "converged"
+    assert [host.machine.instances(gpu) for gpu in range(4)] == [["1g.10gb", "1g.10gb", "2g.20gb", "3g.40gb"]] * 4
+    assert len(searches) == 1
 
 
 @pytest.mark.parametrize("layout", ["7g.80gb", "all-7g.80gb"])

@@ -9,8 +9,9 @@ from ..core.errors import SEEN_AS_ROOT, NotKnownYet, StepFailed, Unreadable
 from ..core.host import Host
 from ..core.unknown import later
 from ..plan.gpu import App, is_attendant
+from ..plan.gpu_sharing_daemon import ASK, CONTROL, questions
 from ..plan.gpu_sharing_seen import QUERIED, Card, Rival, Seen, answered
-from ..plan.gpu_sharing_service import ASK, CONTROL, SERVICE, STATE, Limits, Programs, questions
+from ..plan.gpu_sharing_service import SERVICE, STATE, Limits, Programs
 from . import smi
 from .clients import claimed, device_holders, gpu_nodes
 from .each_gpu import Row, each_gpu

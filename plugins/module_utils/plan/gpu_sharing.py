@@ -11,14 +11,11 @@ from ..core.errors import NotReady, Refused
 from ..core.plan import Field, Past, Plan, Todo
 from ..core.unknown import Unknown
 from . import gpu_sharing_service as service
-from . import gpu_sharing_steps as steps
 from . import systemd
 from .files import is_as, keep
 from .gpu import App, Gpu, has
-from .gpu_sharing_gpus import shares as shares_of
-from .gpu_sharing_seen import DEFAULT, EXCLUSIVE, UNIT, Now, Rival, answered
-from .gpu_sharing_service import SERVICE, Share
-from .gpu_sharing_steps import RESTART
+from .gpu_sharing_seen import DEFAULT, EXCLUSIVE, UNIT, Now, Rival, Seen, answered
+from .gpu_sharing_service import RESTART, SERVICE, Share
 from .settings import strict
 
 FIELDS = (Field("mode", "mode", (str,)), Field("replicas", "replicas", (int,)))
@@ -88,16 +85,19 @@ def _keep_up(todo: Todo, settings: Settings, now: Now, past: Past) -> None:
     """The service as it should be, running, with its limits in force. Nothing is touched under live holds."""
     if not now.systemd.running:
         raise NotReady(f"{UNIT}: systemd does not run here, and the MPS daemon is kept by it: use a host that has it")
+    from . import gpu_sharing_daemon as daemon
+    from .gpu_sharing_gpus import shares as shares_of
+
     shares = shares_of(todo, now, past, settings.replicas)
     if now.programs.control is None:
         raise NotReady(
-            f"{UNIT}: {service.CONTROL} is not installed yet: it comes with the driver's compute utilities "
+            f"{UNIT}: {daemon.CONTROL} is not installed yet: it comes with the driver's compute utilities "
             "(nvidia-compute-utils on Ubuntu and SUSE, nvidia-cuda-mps on Debian, nvidia-driver-cuda on RHEL)"
         )
     if not shares:
         return
-    percentage = service.percentage_of(settings.replicas)
-    text = service.render(now.programs, shares, percentage)
+    percentage = daemon.percentage_of(settings.replicas)
+    text = daemon.render(now.programs, shares, percentage)
     differs = not is_as(now.unit.file, text)
     due = differs or now.unit.behind or bool({systemd.RELOAD, RESTART} & past.owed)
     served = service.served(now.unit.file)
@@ -121,29 +121,45 @@ def _start(todo: Todo, now: Now, shares: tuple[Share, ...], percentage: int, due
     """Start it, or restart what runs; what systemd is about to start again by itself is waited for."""
     if now.state == "activating" and not due:
         raise NotReady(f"{UNIT}: systemd is starting {SERVICE}: if that goes on, see journalctl -u {SERVICE}")
-    todo.add(steps.bring_up(now.gpus, shares, percentage, again=now.runs or now.state == "activating"))
+    from .gpu_sharing_steps import bring_up
+
+    todo.add(bring_up(now.gpus, shares, percentage, again=now.runs or now.state == "activating"))
 
 
 def _prove(todo: Todo, now: Now, shares: tuple[Share, ...], percentage: int, become: dict[str, str]) -> None:
     """Hold what the daemon answers, and the GPUs' compute modes, to what they should be."""
+    from . import gpu_sharing_daemon as daemon
+
     mine = {share.uuid for share in shares}
     for gpu, card in now.gpus:
         with todo.lane(gpu.uuid):
             if gpu.uuid in mine and card.compute != EXCLUSIVE:
-                todo.add(steps.set_mode(gpu, EXCLUSIVE, now.gpus, become))
+                _set_mode(todo, gpu, EXCLUSIVE, now.gpus, become)
     if now.daemon is None:
         raise NotReady(
             f"{UNIT}: the daemon of {SERVICE} does not answer ({now.said}): see journalctl -u {SERVICE} and "
-            f"{service.LOG}/control.log, and restart it"
+            f"{daemon.LOG}/control.log, and restart it"
         )
-    if not service.is_share(now.daemon.percentage, percentage):
-        todo.add(steps.set_limit(shares, percentage, 0))
+    if not daemon.is_share(now.daemon.percentage, percentage):
+        _set_limit(todo, shares, percentage, 0)
     for number, (share, text) in enumerate(zip(shares, now.daemon.memory)):
-        if text.startswith(service.UNKNOWN):
+        if text.startswith(daemon.UNKNOWN):
             todo.note(f"this driver's MPS daemon limits no memory ({text}): a client can take all of a GPU's")
             break
-        if not service.is_memory(text, share.memory):
-            todo.add(steps.set_limit(shares, percentage, 1 + number))
+        if not daemon.is_memory(text, share.memory):
+            _set_limit(todo, shares, percentage, 1 + number)
+
+
+def _set_mode(todo: Todo, gpu: Gpu, mode: str, seen: tuple[Seen, ...], become: dict[str, str]) -> None:
+    from .gpu_sharing_steps import set_mode
+
+    todo.add(set_mode(gpu, mode, seen, become))
+
+
+def _set_limit(todo: Todo, shares: tuple[Share, ...], percentage: int, number: int) -> None:
+    from .gpu_sharing_steps import set_limit
+
+    todo.add(set_limit(shares, percentage, number))
 
 
 def _note_persistence(todo: Todo, now: Now, shares: tuple[Share, ...]) -> None:
@@ -170,7 +186,9 @@ def _take_down(todo: Todo, now: Now, past: Past) -> None:
         if not now.is_down:
             if _is_busy(todo, now, served or tuple(gpu.uuid for gpu, _card in now.gpus)):
                 return
-            todo.add(steps.bring_down(() if isinstance(now.gpus, Unknown) else now.gpus, served))
+            from .gpu_sharing_steps import bring_down
+
+            todo.add(bring_down(() if isinstance(now.gpus, Unknown) else now.gpus, served))
         else:
             _give_back(todo, now, served, {})
         due = systemd.drop_unit(todo, unit)
@@ -189,7 +207,7 @@ def _give_back(todo: Todo, now: Now, uuids: tuple[str, ...], become: dict[str, s
         return
     for gpu, card in seen:
         if gpu.uuid in uuids and answered(card) and card.compute == EXCLUSIVE:
-            todo.add(steps.set_mode(gpu, DEFAULT, seen, become))
+            _set_mode(todo, gpu, DEFAULT, seen, become)
 
 
 # -- who is in the way

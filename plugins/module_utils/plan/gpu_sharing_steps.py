@@ -11,11 +11,11 @@ from __future__ import annotations
 from ..core.step import Effect, Step, command_line, run
 from . import systemd
 from .gpu import Gpu
+from .gpu_sharing_daemon import ASK, answers, commands, questions
 from .gpu_sharing_seen import DEFAULT, EXCLUSIVE, QUERY, Seen, answered
-from .gpu_sharing_service import ASK, SERVICE, STATE, Share, answers, commands, questions
+from .gpu_sharing_service import RESTART, SERVICE, STATE, Share
 
 WORDS = {EXCLUSIVE: "EXCLUSIVE_PROCESS", DEFAULT: "DEFAULT"}  # as it takes them
-RESTART = f"restart {SERVICE}"  # the debt
 SETTLE = 30.0  # seconds: the service itself waits ten for its daemon
 NO_DAEMON = "Cannot find MPS control daemon process\n"
 

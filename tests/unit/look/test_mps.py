@@ -12,8 +12,8 @@ import pytest
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.errors import StepFailed
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.plan import Answer
 from ansible_collections.bettercompute.bcd.plugins.module_utils.look import mps
-from ansible_collections.bettercompute.bcd.plugins.module_utils.plan import gpu_sharing_service as service
-from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.gpu_sharing_service import Limits
+from ansible_collections.bettercompute.bcd.plugins.module_utils.plan import gpu_sharing_daemon as daemon
+from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.gpu_sharing_service import Limits, Share
 from tests.captures import Command, session
 from tests.gpu import tools
 from tests.gpu.model import Machine
@@ -76,8 +76,8 @@ def test_a_command_that_it_does_not_know_exits_0_and_is_no_limit() -> None:
     assert bogus.rc == 0
     limits, _said = mps.daemon(host_of(share, bogus), 1)
     assert limits is not None
-    assert limits.memory[0].startswith(service.UNKNOWN)
-    assert not service.is_memory(limits.memory[0], 2048)
+    assert limits.memory[0].startswith(daemon.UNKNOWN)
+    assert not daemon.is_memory(limits.memory[0], 2048)
 
 
 def test_sizes_are_compared_as_the_daemon_prints_them() -> None:
@@ -90,11 +90,11 @@ def test_sizes_are_compared_as_the_daemon_prints_them() -> None:
             pairs.append((int(found.group(2)), second.text.strip()))
     assert pairs == [(5758, "5G"), (320, "320M"), (1023, "1023M"), (1024, "1G"), (2047, "1G")]
     for memory, text in pairs:
-        assert service.is_memory(text, memory)
-        assert not service.is_memory(text, memory * 2)
-    assert service.is_memory("5758M", 5758)
-    assert not service.is_memory("", 5758)
-    assert not service.is_memory("4G", 5758)
+        assert daemon.is_memory(text, memory)
+        assert not daemon.is_memory(text, memory * 2)
+    assert daemon.is_memory("5758M", 5758)
+    assert not daemon.is_memory("", 5758)
+    assert not daemon.is_memory("4G", 5758)
 
 
 def test_a_uuid_is_no_number_of_a_gpu_and_takes_a_limit_away() -> None:
@@ -106,8 +106,8 @@ def test_a_uuid_is_no_number_of_a_gpu_and_takes_a_limit_away() -> None:
         ("get_default_device_pinned_mem_limit 1", "2G", 0),
         ("get_default_device_pinned_mem_limit 0", "", 0),
     ]
-    shares = (service.Share("GPU-00000000-0000-4000-8000-000000000000", 5758), service.Share("GPU-1", 320))
-    assert service.commands(shares, 12)[1:] == (
+    shares = (Share("GPU-00000000-0000-4000-8000-000000000000", 5758), Share("GPU-1", 320))
+    assert daemon.commands(shares, 12)[1:] == (
         "set_default_device_pinned_mem_limit 0 5758M",
         "set_default_device_pinned_mem_limit 1 320M",
     )

@@ -204,6 +204,27 @@ def owed_services(past: Past) -> tuple[str, ...]:
     return tuple(sorted(debt[len("start ") :] for debt in past.owed if debt.startswith("start ")))
 
 
+def plan_return(
+    todo: Todo, gpus: tuple[PciGpu, ...], modules: frozenset[str], stale: tuple[str, ...], past: Past
+) -> None:
+    """Plan that what a killed pass took out of the kernel or stopped comes back, when nobody asks for a driver any more.
+
+    `gpus` are those that have no driver now: the one on the disk is loaded for them. `modules` are loaded.
+    """
+    lost, services = owed_modules(past), owed_services(past)
+    if UVM not in modules and (lost or services):
+        drop_nodes(todo, stale)
+        if gpus:
+            plan_load(todo, gpus, "the driver is loaded", past, (), "none")
+        else:
+            todo.add(load_uvm())
+    for name in lost:
+        if name not in modules:
+            load_again(todo, name, past)
+    for name in services:
+        todo.add(start_service(name)._replace(lane=name, pays=(f"start {name}",)))
+
+
 def start_former(todo: Todo, past: Past) -> None:
     """Start what a pass stopped and left so, while the former driver stays: once a boot, as it may not fit any more."""
     for name in owed_services(past):

@@ -207,7 +207,7 @@ def owed_services(past: Past) -> tuple[str, ...]:
 def plan_return(
     todo: Todo, gpus: tuple[PciGpu, ...], modules: frozenset[str], stale: tuple[str, ...], past: Past
 ) -> None:
-    """Plan that what a killed pass took out of the kernel or stopped comes back, when nobody asks for a driver any more.
+    """Plan that what a killed pass took out of the kernel or stopped comes back when the unit has left.
 
     `gpus` are those that have no driver now: the one on the disk is loaded for them. `modules` are loaded.
     """

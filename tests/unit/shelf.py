@@ -31,7 +31,7 @@ class Shelf:
         """A unit that keeps its text in `path` once `needs` is there; `reboot` is what it then waits for."""
         path = path or f"/etc/{name}"
 
-        def look(host: Host, _settings: Any) -> Now:
+        def look(host: Host, _settings: Any, _past: Any) -> Now:
             self.looks.append(name)
             return Now(host.read(path), not needs or host.exists(needs))
 
@@ -53,7 +53,7 @@ class Shelf:
     def caller(self, name: str, program: str, brings: str) -> None:
         """A unit that runs `program` until the file `brings` is there."""
 
-        def look(host: Host, _settings: Any) -> Now:
+        def look(host: Host, _settings: Any, _past: Any) -> Now:
             self.looks.append(name)
             return Now(host.read(brings), True)
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from .errors import Fault, NotKnownYet, NotReady, Refused, StepFailed, Unreadable
 from .host import Host
 from .outcome import Done, Failure, Outcome, difference, joined, our_fault
-from .plan import Answer, Ask, Pending, Plan, Question, Unit
+from .plan import Answer, Ask, Past, Pending, Plan, Question, Unit
 from .records import Records
 from .step import DISRUPTIONS, File, Step
 from .unknown import later
@@ -94,7 +94,7 @@ class _Pass:
     def _look_and_plan(self) -> Plan:
         """The plan over what the host shows now; a prediction that its own steps made unknown keeps the plan it had."""
         try:
-            now = self.goal.unit.look(self.host, self.settings)
+            now = self.goal.unit.look(self.host, self.settings, self._past())
             return self._plan_with_answers(now)
         except NotKnownYet as unknown:
             if self.host.predicted and self.applied:
@@ -105,14 +105,17 @@ class _Pass:
         """Plan, answering the planner's questions; an answer stands until a step changes the host."""
         unit = self.goal.unit
         for _question in range(QUESTIONS):
-            past = self.records.past(self.name)._replace(
-                answers=self.answers, failed=self._failed(), declined=frozenset(self.declined)
-            )
+            past = self._past()
             try:
                 return unit.absent(now, past) if self.goal.settings is None else unit.plan(self.settings, now, past)
             except Question as question:
                 self.answers[question.ask] = later(self.host.answer, question.ask)
         raise StepFailed(f"{self.name} asks more than {QUESTIONS} questions about one host", retryable=False)
+
+    def _past(self) -> Past:
+        return self.records.past(self.name)._replace(
+            answers=self.answers, failed=self._failed(), declined=frozenset(self.declined)
+        )
 
     def _apply(self, steps: tuple[Step, ...]) -> bool:
         """Apply the steps, lane by lane; whether another look is due, since one was applied or came to nothing.

@@ -8,14 +8,14 @@ from __future__ import annotations
 from typing import Any
 
 from ..core.host import Host
-from ..core.plan import Unit
+from ..core.plan import Past, Unit
 from ..core.unknown import later
 from ..plan import container_toolkit as planner
 from ..plan.container_runtime import UNIT as NAME
 from ..plan.container_toolkit_config import CONFIG, ENVIRONMENT, Kept
 
 
-def look(host: Host, settings: planner.Settings | None) -> planner.Now:
+def look(host: Host, settings: planner.Settings | None, _past: Past) -> planner.Now:
     """The toolkit, the runtimes that the settings are about, and what the vendor's specification depends on."""
     if settings is None:
         return planner.Now(True, None, {})

@@ -6,14 +6,14 @@
 from __future__ import annotations
 
 from ..core.host import Host
-from ..core.plan import Unit
+from ..core.plan import Past, Unit
 from ..look.boot import boot, running_line
 from ..look.cpu import cpus, policies, rivals, shown
 from ..plan import cpu as planner
 from ..plan.bootargs import record_path
 
 
-def look(host: Host, settings: planner.Settings | None) -> planner.Now:
+def look(host: Host, settings: planner.Settings | None, _past: Past) -> planner.Now:
     """Governors where one is managed; the boot loader where CPUs are isolated, or were by us."""
     governor = settings.governor if settings else ""
     isolate = settings.isolate if settings else ""

@@ -6,13 +6,13 @@
 from __future__ import annotations
 
 from ..core.host import Host
-from ..core.plan import Unit
+from ..core.plan import Past, Unit
 from ..core.unknown import later
 from ..look import fabric
 from ..plan import fabric_manager as planner
 
 
-def look(host: Host, settings: planner.Settings | None) -> planner.Now:
+def look(host: Host, settings: planner.Settings | None, _past: Past) -> planner.Now:
     """The board first: where it has no NVSwitches, nothing else is looked at."""
     if settings is None:
         return planner.Now()

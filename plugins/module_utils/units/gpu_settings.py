@@ -6,11 +6,11 @@
 from __future__ import annotations
 
 from ..core.host import Host
-from ..core.plan import Unit
+from ..core.plan import Past, Unit
 from ..plan import gpu_settings as planner
 
 
-def look(host: Host, settings: planner.Settings | None) -> planner.Now:
+def look(host: Host, settings: planner.Settings | None, _past: Past) -> planner.Now:
     """The GPUs, when something is asked of them: nothing is run otherwise."""
     if settings is None or settings.ask_nothing:
         return planner.Now()

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from ..core.host import Host
-from ..core.plan import Unit
+from ..core.plan import Past, Unit
 from ..core.unknown import later
 from ..look.systemd import systemd, unit_file
 from ..plan import gpu_sharing as planner
@@ -15,7 +15,7 @@ from ..plan.gpu_sharing_seen import Now
 from ..plan.gpu_sharing_service import PIPE, SERVICE, WANTED_BY, is_ours, served
 
 
-def look(host: Host, settings: planner.Settings | None) -> Now:
+def look(host: Host, settings: planner.Settings | None, _past: Past) -> Now:
     """Our service; the GPUs, the daemon and who uses them where MPS is wanted, or is to be ended."""
     system = systemd(host)
     unit = unit_file(host, SERVICE, WANTED_BY)

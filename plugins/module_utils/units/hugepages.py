@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from ..core.host import Host
-from ..core.plan import Unit
+from ..core.plan import Past, Unit
 from ..look import memory
 from ..look.kernel import release
 from ..look.systemd import systemd, unit_file
@@ -17,7 +17,7 @@ from ..plan.pages import G1, SIZES, Pool
 from ..plan.systemd import FOLDER
 
 
-def look(host: Host, settings: planner.Settings | None) -> planner.Now:
+def look(host: Host, settings: planner.Settings | None, _past: Past) -> planner.Now:
     """The pools, and as much of the rest as the settings are about; the boot loader only where it is needed."""
     seen = memory.memory(host)
     pools = {

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 
 from ..core.host import Host
-from ..core.plan import Unit
+from ..core.plan import Past, Unit
 from ..look.boot import boot, running_line
 from ..plan import iommu as planner
 
@@ -19,7 +19,7 @@ def vendor(cpuinfo: str) -> str:
     return found.group(1) if found else ""
 
 
-def look(host: Host, settings: planner.Settings | None) -> planner.Now:
+def look(host: Host, settings: planner.Settings | None, _past: Past) -> planner.Now:
     """The CPU's vendor, the kernel's IOMMUs and groups, the boot loader."""
     return planner.Now(
         vendor=vendor(host.read("/proc/cpuinfo") or "") if settings else "",

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from ..core.host import Host
-from ..core.plan import Unit
+from ..core.plan import Past, Unit
 from ..look.initramfs import initramfs
 from ..look.kernel import builtin_modules, modprobe_rivals, module, recorded_modules
 from ..plan import kernel_modules as planner
@@ -14,7 +14,7 @@ from ..plan.module_settings import FIELDS, Settings, check, named, parameters_of
 from ..plan.module_settings import UNIT as NAME
 
 
-def look(host: Host, settings: Settings | None) -> planner.Now:
+def look(host: Host, settings: Settings | None, _past: Past) -> planner.Now:
     """Our files, and every module that the settings or a record of ours name."""
     mine = named(settings) if settings else ()
     names = tuple(sorted({*mine, *recorded_modules(host)}))

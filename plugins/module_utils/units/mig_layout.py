@@ -9,13 +9,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..core.host import Host
-from ..core.plan import Unit
+from ..core.plan import Past, Unit
 from ..plan import mig_layout as planner
 from ..plan.mig_state import UNIT as NAME
 from ..plan.mig_state import Now
 
 
-def look(host: Host, settings: planner.Settings | None) -> Now:
+def look(host: Host, settings: planner.Settings | None, _past: Past) -> Now:
     """The GPUs; nothing of them when the unit leaves, since nothing is undone."""
     if settings is None:
         return Now()

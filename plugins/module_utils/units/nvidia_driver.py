@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from ..core.errors import NotKnownYet
 from ..core.host import Host
-from ..core.plan import Unit
-from ..core.records import Records
+from ..core.plan import Past, Unit
 from ..core.unknown import later
 from ..look.driver import library, loaded, on_disk
 from ..look.driver_upkeep import idle, modules, native, nodes, persistenced, stale
@@ -20,7 +19,7 @@ from ..plan.nvidia_driver_upkeep import UVM
 from ..plan.nvidia_driver_version import INSTALL_DEBT
 
 
-def look(host: Host, settings: planner.Settings | None) -> planner.Now:
+def look(host: Host, settings: planner.Settings | None, past: Past) -> planner.Now:
     """What is loaded and on the disk; the rest as far as these are not what is asked for."""
     now = planner.Now(gpus=gpus(host), loaded=None, on_disk=None, library=None, native=native(host))
     try:
@@ -29,21 +28,20 @@ def look(host: Host, settings: planner.Settings | None) -> planner.Now:
             return now
         now = now._replace(library=library(host))
         if settings is None:
-            return now
+            return now._replace(modules=modules(host), stale=stale(host))
         now = now._replace(on_disk=on_disk(host), modules=modules(host))
     except NotKnownYet as why:
         return _unknown(host, now, why.after)
     target, _notes = planner.target_of(settings, now.gpus, now.loaded)
     fits = planner.is_on_disk(target, now.on_disk, now.library)
-    owed = Records(host).past(NAME).owed
-    if not fits or target.version or INSTALL_DEBT in owed:
+    if not fits or target.version or INSTALL_DEBT in past.owed:
         from ..look.driver_use import shelf  # package tables: not for a host whose driver is as it should be
 
         now = now._replace(shelf=shelf(host, NAME, now))
     if fits and planner.is_loaded(now.loaded, now.on_disk):
         service = persistenced(host) if systemd(host).running else None
         left = () if UVM in now.modules else later(stale, host)
-        return now._replace(nodes=later(nodes, host), persistenced=service, idle=idle(host, owed), stale=left)
+        return now._replace(nodes=later(nodes, host), persistenced=service, idle=idle(host, past.owed), stale=left)
     from ..look.driver_use import only_signed, use
 
     users = use(host) if now.loaded else None

@@ -6,13 +6,13 @@
 from __future__ import annotations
 
 from ..core.host import Host
-from ..core.plan import Unit
+from ..core.plan import Past, Unit
 from ..core.unknown import later
 from ..look.sysctl import live, rivals
 from ..plan import sysctl as planner
 
 
-def look(host: Host, settings: planner.Settings | None) -> planner.Now:
+def look(host: Host, settings: planner.Settings | None, _past: Past) -> planner.Now:
     """Our file, the parameters that the settings name, and who else sets them."""
     paths = [key.path for key in settings.keys] if settings else []
     return planner.Now(

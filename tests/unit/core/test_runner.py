@@ -32,7 +32,7 @@ def unit(plan: Callable[[Any, Past], Plan], absent: Callable[[Any, Past], Plan] 
         name="sample",
         fields=(Field("want", "want", (str,)),),
         check=lambda given: given,
-        look=lambda host, _settings: Now(host),
+        look=lambda host, _settings, _past: Now(host),
         plan=lambda _settings, now, past: plan(now.host, past),
         absent=lambda now, past: (absent or plan)(now.host, past),
     )
@@ -319,7 +319,7 @@ def test_a_run_that_may_come_to_nothing_is_tried_once_a_boot_and_waited_for() ->
 
 
 def test_one_dead_device_ends_its_own_lane_only() -> None:
-    def look(host: Any, _settings: Any) -> Any:
+    def look(host: Any, _settings: Any, _past: Any) -> Any:
         def device(number: str) -> str:
             said = host.ask(("tool", number))
             if said.rc:
@@ -466,9 +466,9 @@ def test_an_answer_stands_until_a_step_changes_the_host_and_costs_no_look() -> N
 
     made = unit(plan)
 
-    def look(host: Any, settings: Any) -> Any:
+    def look(host: Any, settings: Any, past: Any) -> Any:
         looks.append(1)
-        return made.look(host, settings)
+        return made.look(host, settings, past)
 
     counted = made._replace(look=look)
 
@@ -500,7 +500,7 @@ def test_a_question_to_what_is_not_installed_yet_is_known_later_in_its_lane() ->
 
 
 def test_a_prediction_that_its_own_steps_made_unknown_keeps_what_it_said() -> None:
-    def look(host: Any, _settings: Any) -> Any:
+    def look(host: Any, _settings: Any, _past: Any) -> Any:
         return (host, host.ask(("tool", "-L")).out)
 
     def plan(_settings: Any, _now: Any, _past: Past) -> Plan:

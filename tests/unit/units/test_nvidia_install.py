@@ -36,7 +36,7 @@ KERNELS = {"leap": "6.4.0-150600.23.65-default"}
 def driver(branch: str, is_open: bool = True, version: str = "") -> Unit:
     """A unit that wants the packages of a branch or a version, and keeps what it has of it."""
 
-    def look(host: Any, _settings: Any) -> Packages:
+    def look(host: Any, _settings: Any, _past: Any) -> Packages:
         from ansible_collections.bettercompute.bcd.plugins.module_utils.look.os_release import distribution
 
         return packages(host, driver_globs(distribution(host)), "d")

@@ -48,7 +48,7 @@ def installer(*wanted: Wanted, **terms: Any) -> Unit:
             install(todo, now, past, wanted, **terms)
         return todo.plan()
 
-    def look(host: Any, _settings: Any) -> Packages:
+    def look(host: Any, _settings: Any, _past: Any) -> Packages:
         return packages(host, NAMES, "t")
 
     return Unit("t", (), lambda given: given, look, plan, lambda _now, _past: Plan())

@@ -307,7 +307,7 @@ def test_after_a_predicted_module_they_are_known_after_it() -> None:
         "kernel-modules",
         (),
         lambda given: given,
-        lambda host, _settings: host.exists("/sys/module/br_netfilter/refcnt"),
+        lambda host, _settings, _past: host.exists("/sys/module/br_netfilter/refcnt"),
         load,
         lambda _now, _past: Plan(),
     )

@@ -10,14 +10,14 @@ from typing import Any
 
 from ..core.errors import StepFailed
 from ..core.host import Host
-from ..core.unknown import Unknown, later
+from ..core.unknown import Unknown, is_known, later
 from ..plan.gpu import Gpu, normal_pci, value
+from ..plan.smi import NAMES
 from . import smi
+from .smi_faults import NoAnswer
 
 PROC = "/proc/driver/nvidia/gpus"  # a directory a GPU, named by its PCI address
 LINE = re.compile(r"^(Model|GPU UUID):\s+(.+?)\s*$", re.MULTILINE)
-ADDRESS = re.compile(r"\b[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7]\b")
-NAMES = ("index", "uuid", "pci.bus_id", "name")  # the first fields of every query here
 
 Row = dict[str, str]
 
@@ -35,15 +35,15 @@ def each_gpu(host: Host, fields: tuple[str, ...]) -> tuple[tuple[Gpu, Row], ...]
     except StepFailed as fault:
         known = _from_proc(host)
         rows: list[tuple[Gpu, Any]] = [(gpu, later(_row, host, fields, gpu)) for gpu in known]
-        if all(isinstance(row, Unknown) for _named, row in rows):
+        if not any(is_known(row) for _named, row in rows):
             raise fault
-        rows += [(gpu, Unknown(fault)) for gpu in _named(fault.message, known)]
-    return tuple((gpu if isinstance(row, Unknown) else _gpu(row), row) for gpu, row in rows)
+        rows += [(gpu, Unknown(fault)) for gpu in _fallen(fault, known)]
+    return tuple((_gpu(row) if is_known(row) else gpu, row) for gpu, row in rows)
 
 
-def _named(message: str, known: tuple[Gpu, ...]) -> list[Gpu]:
-    """The GPUs that a message of nvidia-smi names and the driver does not show: those that fell off the bus."""
-    named = {normal_pci(address) or address for address in ADDRESS.findall(message)}
+def _fallen(fault: StepFailed, known: tuple[Gpu, ...]) -> list[Gpu]:
+    """The GPUs that nvidia-smi's fault names and the driver does not show: those that fell off the bus."""
+    named = {normal_pci(address) or address for address in (fault.gpus if isinstance(fault, NoAnswer) else ())}
     return [Gpu(-1, pci, pci, "") for pci in sorted(named - {gpu.pci for gpu in known})]
 
 

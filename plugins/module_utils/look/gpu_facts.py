@@ -15,11 +15,12 @@ from ..core.errors import Fault, NotReady, StepFailed
 from ..core.host import Host
 from ..plan.gpu import App, Gpu, Holder, MigDevice, generation
 from ..plan.mig import ComputeInstance, GpuInstance, layout_of, parse_profile
+from ..plan.smi import NAMES
 from . import pci
 from .clients import apps_of, device_holders, gpu_nodes
 from .containers import installed, version_in, versions
 from .driver import library, loaded
-from .each_gpu import NAMES, Row, each_gpu
+from .each_gpu import Row, each_gpu
 from .holds import holds, releasing
 from .mig import Tables
 from .smi import listing, parse_list

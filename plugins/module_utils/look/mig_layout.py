@@ -14,7 +14,8 @@ from ..plan.gpu import Gpu, is_attendant
 from ..plan.mig import ALL, OFF, Layout, layout_of
 from ..plan.mig_boot import SERVICE, WANTED_BY
 from ..plan.mig_layout import Settings, is_shown, needs_change
-from ..plan.mig_state import LACKING, MODES, QUERIED, SMI, InTheWay, Now, Seen, Shown, answers, label
+from ..plan.mig_state import LACKING, MODES, QUERIED, InTheWay, Now, Seen, Shown, answers, label
+from ..plan.smi import SMI
 from .each_gpu import Row, each_gpu
 from .mig import Tables
 from .systemd import systemd, unit_file

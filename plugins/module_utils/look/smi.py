@@ -15,14 +15,13 @@ from ..core.errors import StepFailed
 from ..core.host import Host
 from ..core.plan import Answer
 from ..plan.gpu import App, Gpu, Listed, MigDevice
+from ..plan.smi import APPS, COMPUTING, LIST, NAMES, SMI
+from ..plan.smi import query as question
 from .smi_faults import quoted, tells_of_the_dead, unanswered
-
-__all__ = ["App", "Gpu", "Listed", "MigDevice", "unanswered"]
 
 TIMEOUT = 60.0  # seconds: a driver that does not fit its GPU makes nvidia-smi hang
 NO_GPU = re.compile(r"No devices (?:were )?found\.?")
-GPUS = ("index", "uuid", "pci.bus_id", "name", "count")
-APPS = ("gpu_uuid", "pid", "process_name")
+GPUS = (*NAMES, "count")
 
 LISTED = re.compile(r"GPU (\d+): (.+) \(UUID: (GPU-[^\s)]+)\)")
 MIG_DEVICE = re.compile(r" +MIG (\S+) +Device +(\d+): \(UUID: (MIG-[^\s)]+)\)")
@@ -30,7 +29,7 @@ MIG_DEVICE = re.compile(r" +MIG (\S+) +Device +(\d+): \(UUID: (MIG-[^\s)]+)\)")
 
 def ask(host: Host, *arguments: str, timeout: float = TIMEOUT) -> Answer:
     """What nvidia-smi answers to the arguments, whatever it is; 127 where it is not installed."""
-    return host.ask(("nvidia-smi", *arguments), timeout)
+    return host.ask((SMI, *arguments), timeout)
 
 
 def answered(host: Host, *arguments: str, timeout: float = TIMEOUT, silent: bool = False) -> str:
@@ -49,11 +48,6 @@ def answered(host: Host, *arguments: str, timeout: float = TIMEOUT, silent: bool
     return answer.out
 
 
-def query_line(fields: tuple[str, ...]) -> str:
-    """How the command line of `query` begins, for effects."""
-    return f"nvidia-smi --query-gpu={','.join(fields)}"
-
-
 def query(host: Host, fields: tuple[str, ...], gpu: str = "") -> tuple[dict[str, str], ...]:
     """A row a GPU, texts by field, numbers without units; of all GPUs, or of the one that `gpu` names for -i.
 
@@ -61,8 +55,7 @@ def query(host: Host, fields: tuple[str, ...], gpu: str = "") -> tuple[dict[str,
     driver runs, StepFailed for the rest.
     """
     where = ("-i", gpu) if gpu else ()
-    arguments = (f"--query-gpu={','.join(fields)}", "--format=csv,noheader,nounits", *where)
-    rows = parse_csv(answered(host, *arguments), fields)
+    rows = parse_csv(answered(host, *question(fields)[1:], *where), fields)
     if gpu and len(rows) != 1:
         raise StepFailed(f"nvidia-smi shows {len(rows)} GPUs for -i {gpu}, not one: look at the kernel's log for it")
     if not gpu:
@@ -99,7 +92,7 @@ def gpus(host: Host) -> tuple[Gpu, ...]:
 
 def listing(host: Host) -> str:
     """What `nvidia-smi -L` prints: every GPU and every MIG device; "" where there is none."""
-    return answered(host, "-L")
+    return answered(host, *LIST[1:])
 
 
 def parse_list(text: str) -> tuple[Listed, ...]:
@@ -120,8 +113,7 @@ def parse_list(text: str) -> tuple[Listed, ...]:
 def compute_apps(host: Host, gpu: str = "") -> tuple[App, ...]:
     """The processes that compute, on all GPUs or the one that `gpu` names for -i."""
     where = ("-i", gpu) if gpu else ()
-    text = answered(host, f"--query-compute-apps={','.join(APPS)}", "--format=csv,noheader", *where, silent=True)
-    rows = parse_csv(text, APPS)
+    rows = parse_csv(answered(host, *APPS[1:], *where, silent=True), COMPUTING)
     for row in rows:
         if not row["pid"].isdecimal():
             raise StepFailed(f"nvidia-smi shows a compute process with the id {row['pid']!r}, which is no process id")

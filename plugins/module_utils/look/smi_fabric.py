@@ -10,11 +10,9 @@ from typing import NamedTuple
 from ..core.errors import StepFailed
 from ..core.host import Host
 from ..plan.gpu import value
+from ..plan.smi import FABRIC
 from .smi import answered, query
-from .smi_faults import quoted
-
-FIELDS = ("index", "uuid", "fabric.state", "fabric.status")
-NO_FIELD = "is not a valid field to query"
+from .smi_faults import NoAnswer, quoted
 
 
 class FabricState(NamedTuple):
@@ -28,9 +26,9 @@ class FabricState(NamedTuple):
 def fabric_states(host: Host) -> tuple[FabricState, ...]:
     """Of every GPU. Drivers that know no such field are asked for everything that they know of their GPUs."""
     try:
-        rows = query(host, FIELDS)
-    except StepFailed as fault:
-        if NO_FIELD not in fault.message:
+        rows = query(host, FABRIC)
+    except NoAnswer as fault:
+        if not fault.no_field:
             raise
         return parse_fabric(answered(host, "-q", "-x"))
     return tuple(FabricState(row["uuid"], value(row["fabric.state"]), value(row["fabric.status"])) for row in rows)

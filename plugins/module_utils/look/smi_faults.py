@@ -31,6 +31,22 @@ DENIED = re.compile(r"\bInsufficient Permissions\b")
 DEAD = re.compile(r"^(?:Unable to determine the device handle for .*|Failed to initialize NVML: .*)$", re.MULTILINE)
 
 
+ADDRESS = re.compile(r"\b[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7]\b")
+NO_FIELD = "is not a valid field to query"
+
+
+class NoAnswer(StepFailed):
+    """nvidia-smi ran and did not answer. `gpus` are the PCI addresses that it names, as printed.
+
+    `no_field`: this driver's nvidia-smi does not know a field that was asked for.
+    """
+
+    def __init__(self, message: str, gpus: tuple[str, ...] = (), no_field: bool = False) -> None:
+        super().__init__(message)
+        self.gpus = gpus
+        self.no_field = no_field
+
+
 def tells_of_the_dead(answer: Answer) -> bool:
     """Whether an answer says that a GPU is there and does not answer, whatever else it says of none."""
     return DEAD.search(f"{answer.out}\n{answer.err}") is not None
@@ -72,7 +88,8 @@ def _failed(line: str, status: int, said: str) -> StepFailed:
     if status < 0 or 128 < status < 255:
         return StepFailed(f"{line} was ended by a signal (exit status {status}): see the kernel's log")
     words = quoted(said) if said.strip() else "it said nothing"
-    return StepFailed(f"{line} exited with {status}: {words}{_advice(said)}")
+    message = f"{line} exited with {status}: {words}{_advice(said)}"
+    return NoAnswer(message, tuple(ADDRESS.findall(said)), NO_FIELD in said)
 
 
 def _mismatch(host: Host, said: str) -> StepFailed:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ..core.errors import Refused
 from ..core.plan import Field, Past, Plan, Todo
 from ..core.step import Effect, File, Step, fail, run
+from . import smi
 from .files import HEADER, keep
 
 if TYPE_CHECKING:  # a host without NVSwitches does without
@@ -23,9 +24,6 @@ UNIT = "fabric-manager"
 FIELDS: tuple[Field, ...] = ()
 SERVICE = "nvidia-fabricmanager.service"
 SHOW = ("systemctl", "show", SERVICE, "--property=LoadState,ActiveState,UnitFileState")
-# What each GPU says of its place in the fabric begins so; starting Fabric Manager changes it.
-STATES = "nvidia-smi --query-gpu=index,uuid,fabric.state,fabric.status"
-APPS = ("nvidia-smi", "--query-compute-apps=gpu_uuid,pid,process_name", "--format=csv,noheader")
 UMAD = "ib_umad"  # Fabric Manager speaks to the switches of NVLink 5 through it
 LOAD = "/etc/modules-load.d/bcd-fabric-manager.conf"
 RESTART = "restart nvidia-fabricmanager"  # the debt of a package that changed under a running service
@@ -171,7 +169,7 @@ def _users(now: Now, past: Past) -> str:
     """Who would lose their GPUs' links at a restart: live holds and computing processes; "" for nobody."""
     if now.holds:
         return f"the allocations {', '.join(now.holds)} hold GPUs"
-    answer = past.ask(APPS)
+    answer = past.ask(smi.APPS)
     rows = [line.split(", ") for line in answer.out.splitlines() if line.strip()]
     if answer.rc or any(len(row) < 3 for row in rows):
         said = " ".join((answer.out or answer.err).split())
@@ -200,7 +198,7 @@ def _plan_service(todo: Todo, now: Now, past: Past, changes: bool) -> None:
         todo.add(fail(f"start {SERVICE}", f"{UNIT}: {message}"))
         return
     up = Service("loaded", "active", "enabled")
-    started = (_shows(up), Effect("program", STATES, "Fabric Manager has started"))
+    started = (_shows(up), Effect("program", smi.query_line(smi.FABRIC), "Fabric Manager has started"))
     if service.file != "enabled":
         todo.add(
             run(

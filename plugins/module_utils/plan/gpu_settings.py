@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from ..core.errors import NotReady, Refused, StepFailed
 from ..core.plan import Field, Past, Plan, Todo
 from ..core.step import Effect, Step, run
+from . import smi
 from .gpu import SELECT, Gpu, Select, check_select, first_match, matches
 from .settings import strict
 
@@ -19,12 +20,8 @@ WATTS, ECC = "powerLimitWatts", "ecc"
 VALUES = (Field(WATTS, "power_limit_watts", (int,)), Field(ECC, "ecc", (bool,)))
 FIELDS = (*VALUES, Field("gpus", "gpus", (list,), (Field("select", "select", (dict,), SELECT), *VALUES)))
 
-# What nvidia-smi is asked, in this order: no other unit asks this line, so its answer is poisoned by our steps alone.
 QUERIED = (
-    "index",
-    "uuid",
-    "pci.bus_id",
-    "name",
+    *smi.NAMES,
     "power.limit",
     "power.min_limit",
     "power.max_limit",
@@ -32,7 +29,6 @@ QUERIED = (
     "ecc.mode.current",
     "ecc.mode.pending",
 )
-QUERY = f"nvidia-smi --query-gpu={','.join(QUERIED)}"
 
 # A GPU prints these for what it does not have; any other text in brackets is a fault of the GPU or of the driver.
 LACKING = frozenset(("[N/A]", "N/A", "[Not Supported]", "Not Supported"))
@@ -241,8 +237,8 @@ def _plan_ecc(todo: Todo, gpu: Gpu, card: Card, ecc: bool, past: Past) -> bool:
 
 def _set(gpu: Gpu, arguments: tuple[str, ...], action: str, what: str) -> Step:
     """One setter of nvidia-smi. It exits 0 where it changed nothing: only the next look tells."""
-    effect = Effect("program", QUERY, f"{what} of GPU {gpu.index} is set")
-    return run(("nvidia-smi", "-i", gpu.uuid, *arguments), action, effects=(effect,), timeout=60.0)
+    effect = Effect("program", smi.query_line(QUERIED), f"{what} of GPU {gpu.index} is set")
+    return run((smi.SMI, "-i", gpu.uuid, *arguments), action, effects=(effect,), timeout=60.0)
 
 
 def _number(text: str) -> float | None:

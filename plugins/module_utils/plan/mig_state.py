@@ -8,16 +8,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from ..core.step import Effect, Step, run
+from ..core.step import Effect, Step, command_line, run
+from . import smi
 from .gpu import Gpu
 from .mig import ComputeInstance, GpuInstance, Offered, Placements
 from .systemd import Systemd, UnitFile
 
 UNIT = "mig-layout"
-SMI = "nvidia-smi"
-# What nvidia-smi is asked, in this order: no other unit asks this line, so its answer is poisoned by our steps alone.
-QUERIED = ("index", "uuid", "pci.bus_id", "name", "mig.mode.current", "mig.mode.pending", "driver_version")
-QUERY = f"{SMI} --query-gpu={','.join(QUERIED)}"
+QUERIED = (*smi.NAMES, "mig.mode.current", "mig.mode.pending", "driver_version")
 MODES = {"Enabled": True, "Disabled": False}
 LACKING = frozenset(("[N/A]", "N/A", "[Not Supported]", "Not Supported"))  # a GPU without MIG
 MINUTES = 300.0  # seconds that a change of one GPU may take
@@ -90,13 +88,16 @@ def label(gpu: Gpu) -> str:
 
 # -- steps
 
+# What is not known while instances change: listings, the modes, and what CDI says of the GPUs.
+CHANGED = (smi.MIG, command_line(smi.LIST), smi.query_line(QUERIED), "nvidia-ctk cdi")
+
 
 def _change(gpu: Gpu, words: tuple[str, ...], action: str, after: str, *, barrier: bool = False) -> Step:
-    """A step on one GPU; what it changes is known only after it: listings, the modes, and what CDI says of the GPUs."""
-    effects = tuple(Effect("program", line, after) for line in (f"{SMI} mig", f"{SMI} -L", QUERY, "nvidia-ctk cdi"))
+    """A step on one GPU; what it changes is known only after it."""
+    effects = tuple(Effect("program", line, after) for line in CHANGED)
     nodes = Effect("appears", "/dev/nvidia-caps", after)
     return run(
-        (SMI, *words),
+        (smi.SMI, *words),
         action,
         effects=(*effects, nodes),
         disruption="gpu",

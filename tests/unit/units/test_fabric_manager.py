@@ -10,9 +10,12 @@ from typing import Any
 
 import pytest
 
+from ansible_collections.bettercompute.bcd.plugins.module_utils.core.errors import NotKnownYet
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.outcome import Outcome
-from ansible_collections.bettercompute.bcd.plugins.module_utils.core.step import Effect
-from ansible_collections.bettercompute.bcd.plugins.module_utils.look import smi, smi_fabric
+from ansible_collections.bettercompute.bcd.plugins.module_utils.core.predict import PredictedHost
+from ansible_collections.bettercompute.bcd.plugins.module_utils.core.records import Records
+from ansible_collections.bettercompute.bcd.plugins.module_utils.core.runner import Goal, converge
+from ansible_collections.bettercompute.bcd.plugins.module_utils.core.step import Effect, run
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan import fabric_manager as planner
 from ansible_collections.bettercompute.bcd.plugins.module_utils.units.fabric_manager import UNIT
 from tests.unit import promises
@@ -212,11 +215,6 @@ def test_without_a_loaded_driver_it_waits() -> None:
 
 
 def test_in_check_mode_it_is_known_after_the_driver() -> None:
-    from ansible_collections.bettercompute.bcd.plugins.module_utils.core.predict import PredictedHost
-    from ansible_collections.bettercompute.bcd.plugins.module_utils.core.records import Records
-    from ansible_collections.bettercompute.bcd.plugins.module_utils.core.runner import Goal, converge
-    from ansible_collections.bettercompute.bcd.plugins.module_utils.core.step import run
-
     seen = PredictedHost(nvswitch(version=None))
     after = "the driver is installed and loaded"
     effects = tuple(Effect("appears", path, after) for path in ("/proc/driver/nvidia", "/proc/driver/nvidia-nvswitch"))
@@ -406,7 +404,13 @@ def test_a_gpu_in_mig_mode_has_no_links_and_is_not_waited_for() -> None:
 
 
 def test_the_question_for_the_fabric_is_the_one_whose_answer_a_start_changes() -> None:
-    assert smi.query_line(smi_fabric.FIELDS) == planner.STATES
+    host = nvswitch()
+    assert go(host).state == "converged"
+    (asked,) = {argv for argv in host.asked if "fabric.state" in argv[1]}
+    seen = PredictedHost(nvswitch())
+    converge(Goal(UNIT, {}), seen, Records(seen))
+    with pytest.raises(NotKnownYet, match="Fabric Manager has started"):
+        seen.ask(asked)
 
 
 # -- NVLink 5

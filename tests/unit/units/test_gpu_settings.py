@@ -9,9 +9,11 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.bettercompute.bcd.plugins.module_utils.core.errors import Refused
+from ansible_collections.bettercompute.bcd.plugins.module_utils.core.errors import NotKnownYet, Refused
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.plan import Answer
-from ansible_collections.bettercompute.bcd.plugins.module_utils.look import smi
+from ansible_collections.bettercompute.bcd.plugins.module_utils.core.predict import PredictedHost
+from ansible_collections.bettercompute.bcd.plugins.module_utils.core.records import Records
+from ansible_collections.bettercompute.bcd.plugins.module_utils.core.runner import Goal, converge
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan import gpu_settings as planner
 from ansible_collections.bettercompute.bcd.plugins.module_utils.units.gpu_settings import UNIT
 from tests.unit.fake_host import FakeHost
@@ -392,10 +394,13 @@ def test_removal_undoes_nothing_and_says_so() -> None:
 
 
 def test_our_effects_name_the_line_that_the_look_asks() -> None:
-    assert smi.query_line(planner.QUERIED) == planner.QUERY
     host, _gpus = host_of(card(0))
-    go(UNIT, host, {"powerLimitWatts": 700})
-    assert " ".join(host.asked[0]).startswith(planner.QUERY + " ")
+    predicted = PredictedHost(host)
+    converge(Goal(UNIT, {"powerLimitWatts": 500}), predicted, Records(predicted))
+    line = host.asked[0]
+    assert line[:2] == ("nvidia-smi", PL)
+    with pytest.raises(NotKnownYet, match="the power limit of GPU 0 is set"):
+        predicted.ask(line)
 
 
 def test_a_selected_index_is_what_a_line_says() -> None:

@@ -106,6 +106,16 @@ def test_services_are_stopped_and_started_again() -> None:
     ]
 
 
+@pytest.mark.parametrize("unit", ["", "gpu-sharing"])
+def test_the_mps_daemon_is_no_user_and_comes_back_by_whoever_keeps_it(unit: str) -> None:
+    host = running().serve("bcd-mps")
+    if unit:
+        Records(host).apply(unit, {"mode": "mps"})
+    done = go(host, TO_580)
+    assert (done.state, host.running, done.pending) == ("converged", f"{NEWER} open", ())
+    assert ("bcd-mps" in host.active) == (not unit)
+
+
 def test_fabric_manager_is_left_to_its_own_unit() -> None:
     host = running().serve("nvidia-fabricmanager")
     Records(host).apply("fabric-manager", {})

@@ -11,13 +11,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..core.errors import Refused
+from ..core.errors import NotReady, Refused, StepFailed
 from ..core.plan import Field, Past, Plan, Todo
 from ..core.step import Effect, File, Step, fail, run
 from . import smi
 from .files import HEADER, keep
 
 if TYPE_CHECKING:  # a host without NVSwitches does without
+    from .gpu import App
     from .packages import Packages
 
 UNIT = "fabric-manager"
@@ -82,7 +83,8 @@ class Now(NamedTuple):
     """What the host shows; the rest is looked at where the board needs a Fabric Manager.
 
     `driver` is the loaded driver's full version, `library` that of its library on the disk. `fabric` may be a value
-    that raises when it is used. `holds` are the allocations that have GPUs here. `umad`: the module is there.
+    that raises when it is used. `holds` are the allocations that have GPUs here. `umad`: the module is there. `apps`,
+    which may raise too, are the processes that compute, looked at where the service that runs may have to restart.
     """
 
     board: Board = Board()
@@ -92,6 +94,7 @@ class Now(NamedTuple):
     service: Service = Service()
     fabric: tuple[Joined, ...] = ()
     holds: tuple[str, ...] = ()
+    apps: tuple[App, ...] = ()
     umad: bool = False
     load_file: File | None = None
 
@@ -128,7 +131,7 @@ def plan(_settings: Settings, now: Now, past: Past) -> Plan:
     from .fabric_manager_packages import Need, keep_packages
 
     need = Need(now.driver, now.library, bool(now.board.managers), now.service.runs, RESTART, _appears(now.service))
-    changes = keep_packages(todo, now.packages, past, need, lambda: _users(now, past))
+    changes = keep_packages(todo, now.packages, past, need, lambda: _users(now))
     if changes is None:
         return todo.plan()
     if now.board.managers:
@@ -165,16 +168,15 @@ def _shows(service: Service) -> Effect:
     return Effect("answers", " ".join(SHOW), text)
 
 
-def _users(now: Now, past: Past) -> str:
+def _users(now: Now) -> str:
     """Who would lose their GPUs' links at a restart: live holds and computing processes; "" for nobody."""
     if now.holds:
         return f"the allocations {', '.join(now.holds)} hold GPUs"
-    answer = past.ask(smi.APPS)
-    rows = [line.split(", ") for line in answer.out.splitlines() if line.strip()]
-    if answer.rc or any(len(row) < 3 for row in rows):
-        said = " ".join((answer.out or answer.err).split())
-        return f"nvidia-smi does not say who computes ({said or f'it exited with {answer.rc}'})"
-    return f"processes compute on GPUs ({', '.join(row[1] for row in rows)})" if rows else ""
+    try:
+        pids = [str(app.pid) for app in now.apps]
+    except (NotReady, StepFailed) as fault:
+        return f"nvidia-smi does not say who computes ({fault.message})"
+    return f"processes compute on GPUs ({', '.join(pids)})" if pids else ""
 
 
 def _load_umad(todo: Todo, now: Now) -> None:
@@ -210,7 +212,7 @@ def _plan_service(todo: Todo, now: Now, past: Past, changes: bool) -> None:
     if not service.runs:
         todo.add(_run("start", started))
     elif changes or RESTART in past.owed:
-        users = "" if changes else _users(now, past)  # a package does not change under anyone
+        users = "" if changes else _users(now)  # a package does not change under anyone
         if users:
             todo.wait(
                 "Busy",

@@ -36,16 +36,24 @@ class Need(NamedTuple):
     effects: tuple[Effect, ...] = ()
 
 
+def whole_at(now: Packages, driver: str) -> tuple[str, ...]:
+    """The packages of Fabric Manager that are installed whole at the driver's version."""
+    return tuple(
+        name
+        for name, found in now.installed.items()
+        if NAME.fullmatch(name) and _is(found.version, driver) and found.whole
+    )
+
+
 def keep_packages(todo: Todo, now: Packages, past: Past, need: Need, users: Callable[[], str]) -> bool | None:
     """Plan the packages; whether Fabric Manager changes, None where it cannot be as it should.
 
     `users` tells who would lose their links when a running Fabric Manager changes, "" for nobody.
     """
-    here = [name for name, found in now.installed.items() if NAME.fullmatch(name) and _is(found.version, need.driver)]
-    whole = [name for name in here if now.installed[name].whole]
+    whole = whole_at(now, need.driver)
     missing = tuple(name for name in BESIDE if need.beside and not is_there(now, Wanted(name)))
     if whole and not missing:
-        settle_holds(todo, now, past, tuple(whole), hold=True)
+        settle_holds(todo, now, past, whole, hold=True)
         return False
     if not whole and need.library not in (None, need.driver):
         todo.wait(
@@ -67,7 +75,7 @@ def keep_packages(todo: Todo, now: Packages, past: Past, need: Need, users: Call
 
 
 def _install(
-    todo: Todo, now: Packages, past: Past, need: Need, whole: list[str], missing: tuple[str, ...]
+    todo: Todo, now: Packages, past: Past, need: Need, whole: tuple[str, ...], missing: tuple[str, ...]
 ) -> bool | None:
     from .nvidia_packages import fabric_manager_names
 
@@ -86,7 +94,7 @@ def _install(
     if missing:
         install(todo, now, past, tuple(Wanted(name) for name in missing))
     if wanted is None:
-        settle_holds(todo, now, past, tuple(whole), hold=True)
+        settle_holds(todo, now, past, whole, hold=True)
         return False
     return (
         install(

@@ -12,7 +12,7 @@ from ..look import fabric
 from ..plan import fabric_manager as planner
 
 
-def look(host: Host, settings: planner.Settings | None, _past: Past) -> planner.Now:
+def look(host: Host, settings: planner.Settings | None, past: Past) -> planner.Now:
     """The board first: where it has no NVSwitches, nothing else is looked at."""
     if settings is None:
         return planner.Now()
@@ -22,21 +22,27 @@ def look(host: Host, settings: planner.Settings | None, _past: Past) -> planner.
     from ..look.driver import library, loaded
     from ..look.holds import holds, releasing
     from ..look.packages import packages
-    from ..plan.fabric_manager_packages import PACKAGES
+    from ..plan.fabric_manager_packages import PACKAGES, whole_at
 
     driver = loaded(host)
     service = fabric.service(host)
-    return planner.Now(
+    shelf = packages(host, PACKAGES, planner.UNIT)
+    now = planner.Now(
         board=board,
         driver=driver.version if driver else None,
         library=library(host) if driver else None,
-        packages=packages(host, PACKAGES, planner.UNIT),
+        packages=shelf,
         service=service,
         fabric=later(fabric.joined, host) if service.runs and driver else (),
         holds=tuple(dict.fromkeys(hold.allocation for hold in (*holds(host), *releasing(host)))),
         umad=fabric.umad(host) if board.managers else False,
         load_file=host.file(planner.LOAD),
     )
+    if driver and service.runs and (planner.RESTART in past.owed or not whole_at(shelf, driver.version)):
+        from ..look.smi import compute_apps
+
+        return now._replace(apps=later(compute_apps, host))
+    return now
 
 
 UNIT = Unit(planner.UNIT, planner.FIELDS, planner.check, look, planner.plan, planner.absent)

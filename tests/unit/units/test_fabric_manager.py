@@ -12,6 +12,7 @@ import pytest
 
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.errors import NotKnownYet
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.outcome import Outcome
+from ansible_collections.bettercompute.bcd.plugins.module_utils.core.plan import Answer
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.predict import PredictedHost
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.records import Records
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.runner import Goal, converge
@@ -275,6 +276,30 @@ def busy_by_hold(host: FakeHost, _board: Board) -> str:
 def busy_by_process(_host: FakeHost, board: Board) -> str:
     board.apps.append("4711")
     return "4711"
+
+
+def test_where_nvidia_smi_does_not_say_who_computes_nothing_is_changed() -> None:
+    board = Board()
+    host = mismatched(board)
+    answers = host.programs["nvidia-smi"]
+    lost = Answer(15, "Unable to determine the device handle for GPU 0000:17:00.0: GPU is lost.\n")
+    host.programs["nvidia-smi"] = lambda host, argv: lost if "compute-apps" in argv[1] else answers(host, argv)
+    (wait,) = go(host).pending
+    assert wait.reason == "Busy"
+    assert "does not say who computes" in wait.message
+    assert "GPU is lost" in wait.message
+    assert commands(host) == []
+    host.programs["nvidia-smi"] = answers
+    assert go(host).state == "converged"
+    assert board.restarts == 1
+
+
+def test_a_board_that_is_as_it_should_be_is_not_asked_who_computes() -> None:
+    host = nvswitch()
+    go(host)
+    host.asked.clear()
+    assert go(host).steps == ()
+    assert [argv for argv in host.asked if "compute-apps" in argv[1]] == []
 
 
 @pytest.mark.parametrize("busy", [busy_by_hold, busy_by_process])

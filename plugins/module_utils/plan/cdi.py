@@ -18,6 +18,7 @@ Spec = Mapping[str, Any]
 FOLDERS = ("/etc/cdi", "/var/run/cdi")  # the later one outranks the earlier one
 VENDOR_KIND = "nvidia.com/gpu"
 VERSIONS = ("0.3.0", "0.4.0", "0.5.0", "0.6.0", "0.7.0", "0.8.0", "1.0.0", "1.1.0")
+ABOVE_EVERYONE = VERSIONS[3:]  # what is not above 0.5.0 is read by all runtimes but the oldest
 
 NAME = re.compile(r"[A-Za-z](?:[A-Za-z0-9_.-]*[A-Za-z0-9])?")  # of a vendor and of a class
 DEVICE = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_.:-]*[A-Za-z0-9])?")

@@ -35,7 +35,6 @@ SUPPORT: dict[str, tuple[tuple[Release, str], ...]] = {
     "docker": (((25, 0), "0.6.0"), ((26, 1), "0.7.0"), ((27, 4), "0.8.0"), ((28, 2), "1.0.0")),
     "crio": (((1, 26), "0.5.0"), ((1, 28), "0.6.0"), ((1, 30), "0.7.0"), ((1, 31), "0.8.0"), ((1, 33), "1.0.0")),
 }
-EVERYONE = "0.5.0"  # what is not above this is read by all but the oldest
 VERSION = r"\bv?(\d+)\.(\d+)(?:\.(\d+))?"
 
 

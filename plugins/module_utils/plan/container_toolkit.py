@@ -161,10 +161,12 @@ def _plan_cdi(todo: Todo, settings: Settings, now: Now, past: Past) -> None:
 
 def _note_support(todo: Todo, version: str, settings: Settings, now: Now, past: Past) -> None:
     """Name the runtimes that are too old for the specification's version, which its content decides."""
-    from .cdi_support import EVERYONE, highest, reads, release_in
+    from .cdi import ABOVE_EVERYONE
 
-    if version <= EVERYONE:
+    if version not in ABOVE_EVERYONE:
         return
+    from .cdi_support import highest, reads, release_in
+
     for name in settings.runtimes if settings.runtimes is not None else RUNTIMES:
         release = release_in(past.ask((PROGRAMS[name], "--version")).out) if name in now.runtimes else None
         if release and not reads(name, release, version):

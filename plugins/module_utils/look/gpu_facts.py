@@ -13,7 +13,8 @@ from typing import Any, Callable
 
 from ..core.errors import Fault, NotReady, StepFailed
 from ..core.host import Host
-from ..plan.gpu import App, Gpu, Holder, MigDevice, generation
+from ..plan.gpu import App, Gpu, Holder, MigDevice
+from ..plan.gpu_generations import generation
 from ..plan.mig import ComputeInstance, GpuInstance, layout_of, parse_profile
 from ..plan.smi import NAMES
 from . import pci

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 bettercompute
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""GPUs as values: what identifies one, how settings select one, and what its product name says."""
+"""GPUs as values: what identifies one, how settings select one, and who has it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from fnmatch import fnmatchcase
 from typing import Any, NamedTuple
 
-from ..core.errors import Refused
+from ..core.errors import Refused, StepFailed
 from ..core.plan import Field
 
 
@@ -102,6 +102,9 @@ NO_VALUE = frozenset(
         "Requested functionality has been deprecated",
     )
 )
+# A query prints these for what a GPU does not have; other texts in brackets are a fault of the GPU or of the driver.
+LACKING = frozenset(("[N/A]", "N/A", "[Not Supported]", "Not Supported"))
+MODES = {"Enabled": True, "Disabled": False}  # of MIG, of ECC
 UUID = re.compile(r"GPU-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 PCI = re.compile(r"([0-9a-f]{4}|[0-9a-f]{8}):([0-9a-f]{2}):([0-9a-f]{2})\.([0-7])", re.IGNORECASE)
 
@@ -122,22 +125,6 @@ ATTENDANTS = frozenset(
     )
 )
 
-# Whole words of product names, by generation; a word is what stands between anything but letters and digits.
-GENERATIONS: tuple[tuple[str, re.Pattern[str]], ...] = (
-    ("blackwell", re.compile(r"Blackwell|G?B(?:100|200|300)|GB10|Thor|50[5-9]0")),
-    ("hopper", re.compile(r"Hopper|GH200|H(?:20|100|200|800)")),
-    ("ada", re.compile(r"Ada|L(?:2|4|20|40|40S|40G)|40[5-9]0")),
-    (
-        "ampere",
-        re.compile(r"A(?:2|10|10G|10M|16|30|30X|40|100|100X|800|[1-6]0{3}|[45]500)|30[5-9]0|170HX|Orin|PG50[69]"),
-    ),
-    ("turing", re.compile(r"T(?:4|4G|4[0-9]{2}|[56]00|1000|1200|2000)|16[3-6]0|20[6-8]0")),
-    ("volta", re.compile(r"G?V100|V100S|Xavier")),
-    ("pascal", re.compile(r"P(?:4|6|40|100|400|500|520|600|620|[1-6]0{3}|[35]200|2200)|GP100|Xp|10[1-8]0")),
-    ("maxwell", re.compile(r"M(?:4|6|10|40|60|[2-6]000)|9[5-8]0")),
-)
-BY_PHRASE = (("TITAN RTX", "turing"), ("TITAN V", "volta"), ("GTX TITAN X", "maxwell"), ("TITAN X", "pascal"))
-
 
 def value(text: str) -> str | None:
     """A field's value; None for anything in square brackets and for the texts that stand for no value."""
@@ -145,6 +132,14 @@ def value(text: str) -> str | None:
     if plain.startswith("[") and plain.endswith("]"):
         return None
     return None if plain in NO_VALUE else plain
+
+
+def no_value(unit: str, gpu: Gpu, what: str, text: str) -> StepFailed:
+    """The fault of a GPU that shows no value where there should be one."""
+    return StepFailed(
+        f"{unit}: nvidia-smi prints {text} as the {what} of GPU {gpu.index} ({gpu.uuid}): see what the kernel log says "
+        "of it (NVRM, Xid), and reset or replace it"
+    )
 
 
 def normal_pci(text: str) -> str | None:
@@ -198,25 +193,6 @@ def first_match(selects: tuple[Select, ...], gpu: Gpu) -> int | None:
     return next((at for at, select in enumerate(selects) if matches(select, gpu)), None)
 
 
-def generation(name: str) -> str:
-    """The generation of a product, "maxwell" to "blackwell", by whole words of its name; "unknown" for the rest.
-
-    "NVIDIA GH200 480GB" is no H200: words are compared whole.
-    """
-    for phrase, known in BY_PHRASE:
-        if re.search(rf"\b{phrase}\b", name):
-            return known
-    words = re.split(r"[^A-Za-z0-9]+", name)
-    # "NVIDIA RTX 6000 Ada Generation", "NVIDIA RTX PRO 6000 Blackwell": a generation's own name decides.
-    for known, _pattern in GENERATIONS:
-        if known.capitalize() in words:
-            return known
-    for known, pattern in GENERATIONS:
-        if any(pattern.fullmatch(word) for word in words):
-            return known
-    return "turing" if re.search(r"\bQuadro RTX [3-8]000\b", name) else "unknown"
-
-
 def parent(device: str) -> str | None:
     """The UUID of the GPU of a device's id; None for a MIG device's own UUID, which does not say."""
     plain = device[len("MIG-") :] if device.startswith("MIG-GPU-") else device
@@ -233,6 +209,11 @@ def has(hold: Hold, gpu: Gpu) -> bool:
     """Whether the hold has the GPU or a part of it; what cannot be made out has every GPU."""
     parents = [parent(device) for device in hold.devices]
     return bool(hold.fault) or any(found is None or found.lower() == gpu.uuid.lower() for found in parents)
+
+
+def claim(hold: Hold) -> str:
+    """The hold in a sentence on what is busy: "the allocation alloc_1 has GPU-...", or what is wrong with its file."""
+    return hold.fault or f"the allocation {hold.allocation} has {', '.join(hold.devices)}"
 
 
 def is_attendant(program: str) -> bool:

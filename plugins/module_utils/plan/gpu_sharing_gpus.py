@@ -10,7 +10,8 @@ from typing import Any
 
 from ..core.errors import NotReady, Refused
 from ..core.plan import Past, Todo
-from .gpu import Gpu, check_select, first_match, generation, value
+from .gpu import Gpu, check_select, first_match, value
+from .gpu_generations import generation
 from .gpu_sharing_seen import UNIT, Card, Now, answered, no_value
 from .gpu_sharing_service import Share
 

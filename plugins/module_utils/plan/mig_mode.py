@@ -13,7 +13,8 @@ from ..core.errors import NotKnownYet
 from ..core.plan import Past, Todo
 from ..core.step import Effect, Step, run
 from . import systemd
-from .gpu import Gpu, generation
+from .gpu import Gpu
+from .gpu_generations import generation
 from .mig_state import MODES, UNIT, InTheWay, Shown, label, mode, reset
 
 DRM = "nvidia_drm"

@@ -19,7 +19,6 @@ from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.gpu import 
     Select,
     check_select,
     first_match,
-    generation,
     has,
     is_attendant,
     matches,
@@ -28,6 +27,7 @@ from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.gpu import 
     resolved,
     value,
 )
+from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.gpu_generations import generation
 from tests import captures
 
 A = "GPU-5f1c2a90-0000-4000-8000-000000000001"

@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from . import rootfs
 from .errors import StepFailed
 from .host import Host, advice
-from .records import STATE
+from .state import STATE
 
 PATH = STATE + "/lock"  # 0600 in root's directory: no other account can hold it
 WAIT = 120.0  # seconds

@@ -6,28 +6,28 @@
 Each record is one JSON object with a `version`; it is written only when it changes.
 
 * ``applied.json``: the settings of the units that we applied, so that one that leaves the section is cleaned,
-* ``owed.json``: follow-ups of steps whose pass may have died before they ran,
-* ``tried.json``: kernel values that came up short in this boot,
+* ``owed.json``: follow-ups of steps whose pass may have died before they ran: generators, reloads and restarts, services
+  that were stopped and modules that were taken out, packages that were let off their hold,
+* ``tried.json``: what came to nothing in this boot: kernel values that came up short, runs that changed nothing,
 * ``reboot.json``: what waits for a reboot, and in which boot that was said.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
-from .errors import NotKnownYet, StepFailed
+from .errors import NotKnownYet
 from .host import Host
 from .plan import Past
+from .state import STATE, VERSION, parse, render
 
-STATE = "/var/lib/bcd-hostconfig"
-VERSION = 1
 KINDS: dict[str, type] = {"applied": dict, "owed": list, "tried": dict, "reboot": str}  # what a unit's entry is
 # What is lost with a record that is moved away.
 WITHOUT = {
     "applied": "units that have left the section are then not cleaned, unless `known` names them",
-    "owed": "a follow-up that a killed pass left is then lost: run update-grub and systemctl daemon-reload by hand",
+    "owed": "a follow-up that a killed pass left is then lost: run update-grub and systemctl daemon-reload by hand, and see "
+    "that services which it stopped run, and that packages are held",
     "tried": "nothing is lost: the next pass tries again",
     "reboot": "nothing is lost: the next pass says again what waits",
 }
@@ -126,13 +126,9 @@ class Records:
             text = self._host.read(path)
         except NotKnownYet:  # an unprivileged look at root's record
             text = None
-        record: Any = {"version": VERSION} if text is None else _parse(text)
-        if not _is_whole(name, record):
-            raise StepFailed(
-                f"{path} is not a record of version {VERSION}: look at it, then move it away ({WITHOUT[name]})",
-                retryable=False,
-            )
-        self._kept[name] = record if text is not None else {}
+        self._kept[name] = (
+            {} if text is None else parse(path, text, lambda record: _is_whole(name, record), WITHOUT[name])
+        )
         return self._kept[name]
 
     def _save(self, name: str, record: dict[str, Any]) -> None:
@@ -140,20 +136,11 @@ class Records:
         if record == self._load(name):
             return
         if not self._host.predicted:
-            self._host.write(f"{STATE}/{name}.json", json.dumps(record, sort_keys=True, indent=1) + "\n", 0o600)
+            self._host.write(f"{STATE}/{name}.json", render(record), 0o600)
         self._kept[name] = record
 
 
-def _is_whole(name: str, record: Any) -> bool:
-    """Whether the record is of our version and its units hold what they should."""
-    if not isinstance(record, dict) or record.get("version") != VERSION:
-        return False
+def _is_whole(name: str, record: dict[str, Any]) -> bool:
+    """Whether the record's units hold what they should."""
     units = record.get("units", {})
     return isinstance(units, dict) and all(isinstance(value, KINDS[name]) for value in units.values())
-
-
-def _parse(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        return None

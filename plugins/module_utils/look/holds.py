@@ -14,7 +14,7 @@ from typing import Any, Callable
 
 from ..core.errors import Unreadable
 from ..core.host import Host
-from ..core.records import STATE
+from ..core.state import STATE
 from ..plan.gpu import Hold
 
 CDI = "/etc/cdi"

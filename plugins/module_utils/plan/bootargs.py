@@ -9,18 +9,16 @@ unit owns and what the running boot tells.
 
 from __future__ import annotations
 
-import json
 from typing import Any, NamedTuple
 
-from ..core.errors import StepFailed
 from ..core.plan import Past, Todo
+from ..core.state import STATE, parse, render
 from ..core.step import Step, fail, remove
 from .cmdline import flat, groups, lacking
 from .files import drop, keep
 from .loader import GRUB, GRUBBY, OSTREE, SYSTEMD_BOOT, UKI, Boot, Change, Work, drop_in
 
-RECORDS = "/var/lib/bcd-hostconfig/bootargs"
-VERSION = 1
+RECORDS = f"{STATE}/bootargs"
 LANE = "boot arguments"
 NAMES = {
     GRUB: "GRUB",
@@ -58,18 +56,11 @@ def parse_record(path: str, text: str | None) -> Record | None:
     """The record, None when there is none; raises StepFailed for one that is damaged or not of our version."""
     if text is None:
         return None
-    try:
-        found: Any = json.loads(text)
-    except ValueError:
-        found = None
-    if not _is_record(found):
-        raise StepFailed(f"{path} is not a record of version {VERSION}: look at it, then move it away", retryable=False)
+    found = parse(path, text, _is_record)
     return Record(tuple(found["arguments"]), tuple(found["owned"]), found["boot_id"], found.get("created"))
 
 
-def _is_record(found: Any) -> bool:
-    if not isinstance(found, dict) or found.get("version") != VERSION:
-        return False
+def _is_record(found: dict[str, Any]) -> bool:
     lists = [found.get("arguments"), found.get("owned")]
     return (
         all(isinstance(words, list) and all(isinstance(word, str) for word in words) for words in lists)
@@ -80,7 +71,7 @@ def _is_record(found: Any) -> bool:
 
 def render_record(record: Record) -> str:
     """The record as JSON."""
-    return json.dumps({"version": VERSION, **record._asdict()}, indent=1) + "\n"
+    return render(record._asdict())
 
 
 def keep_arguments(todo: Todo, unit: str, wanted: tuple[str, ...], boot: Boot, past: Past) -> Arguments:

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from ..core.errors import NotReady, StepFailed
 from ..core.plan import Answer, Past, Todo
+from ..core.state import STATE
 from ..core.step import File, remove, write
 from . import cdi
 from .container_runtime import UNIT, refuse_link
@@ -22,7 +23,7 @@ from .container_toolkit_config import ENVIRONMENT, OUTPUT, settings_of
 from .files import drop, is_as
 from .nvidia_driver_version import Loaded
 
-STAMP = "/var/lib/bcd-hostconfig/cdi-nvidia.stamp"
+STAMP = f"{STATE}/cdi-nvidia.stamp"
 VERSION = 1  # of the stamp
 OLD = "/etc/cdi/nvidia.yaml"  # what versions before wrote
 GENERATE = ("nvidia-ctk", "cdi", "generate", "--format=json", "--device-name-strategy=uuid")

@@ -9,6 +9,7 @@ import json
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..core.plan import Past, Todo
+from ..core.state import STATE
 from ..core.step import File
 from .files import drop, keep
 from .pages import Gap, listed
@@ -18,8 +19,8 @@ if TYPE_CHECKING:
     from .loader import Boot
 
 UNIT = "hugepages"
-RECORD = "/var/lib/bcd-hostconfig/hugepages-1g-boot"
-ARGUMENTS = "/var/lib/bcd-hostconfig/bootargs/hugepages"  # what `bootargs` records of this unit
+RECORD = f"{STATE}/hugepages-1g-boot"
+ARGUMENTS = f"{STATE}/bootargs/hugepages"  # what `bootargs` records of this unit
 VERSION = 1
 
 

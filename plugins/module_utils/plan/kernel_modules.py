@@ -17,7 +17,7 @@ from .files import HEADER, drop, is_as, keep
 from .initramfs import Initramfs
 from .modprobe import Rival, options_in, parse_options, same_value
 from .module_settings import UNIT, Settings, named
-from .reload import Loaded, parse_record, record_path, render_record
+from .reload import LoadedWith, parse_record, record_path, render_record
 
 LOAD = "/etc/modules-load.d/bcd.conf"
 PROBE = "/etc/modprobe.d/bcd.conf"
@@ -171,14 +171,14 @@ def _loaded_with(name: str, now: Now, past: Past) -> str:
     return record.options if record else options_in(now.probe_file.text if now.probe_file else "", name)
 
 
-def _recorded(module: Module, past: Past) -> Loaded | None:
+def _recorded(module: Module, past: Past) -> LoadedWith | None:
     """The module's record, if it is of this boot."""
     record = parse_record(record_path(module.name), module.record.text) if module.record else None
     return record if record and record.boot_id == past.boot_id else None
 
 
 def _record(name: str, now: Now, past: Past) -> str:
-    return render_record(Loaded(past.boot_id, _loaded_with(name, now, past)))
+    return render_record(LoadedWith(past.boot_id, _loaded_with(name, now, past)))
 
 
 def _unshown(name: str, settings: Settings, now: Now, past: Past) -> list[str]:

@@ -14,11 +14,12 @@ from typing import Any, Callable, NamedTuple
 
 from ..core.errors import StepFailed
 from ..core.plan import Answer, Past, Todo
+from ..core.state import STATE
 from ..core.step import Effect, Step, command_line, fail, run, write
 from .distribution import Distribution
 
 REFRESHED = "the package index is refreshed"  # a clause: what is not offered now is known after it
-STAMP = "/var/lib/bcd-hostconfig/package-index"  # its time of writing is that of the last refresh
+STAMP = f"{STATE}/package-index"  # its time of writing is that of the last refresh
 STAMP_TEXT = "The package index was refreshed when this file was written.\n"
 MINUTES = 10  # how old an index may be when something is to be installed
 

@@ -9,16 +9,14 @@ names, and until the module is unloaded.
 
 from __future__ import annotations
 
-import json
 from typing import Any, NamedTuple
 
-from ..core.errors import StepFailed
+from ..core.state import STATE, parse, render
 
-FOLDER = "/var/lib/bcd-hostconfig/modules"
-VERSION = 1
+FOLDER = f"{STATE}/modules"
 
 
-class Loaded(NamedTuple):
+class LoadedWith(NamedTuple):
     """The boot, and our options line that the module was loaded with in it ("" for none)."""
 
     boot_id: str
@@ -30,17 +28,17 @@ def record_path(module: str) -> str:
     return f"{FOLDER}/{module}"
 
 
-def parse_record(path: str, text: str) -> Loaded:
-    """The record; raises StepFailed for one that is not of our version."""
-    try:
-        found: Any = json.loads(text)
-    except ValueError:
-        found = None
-    if not isinstance(found, dict) or found.get("version") != VERSION:
-        raise StepFailed(f"{path} is not a record of version {VERSION}: look at it, then move it away", retryable=False)
-    return Loaded(str(found.get("boot_id", "")), str(found.get("options", "")))
+def parse_record(path: str, text: str) -> LoadedWith:
+    """The record; raises StepFailed for one that is damaged or not of our version."""
+    return LoadedWith(
+        **{key: value for key, value in parse(path, text, _is_whole).items() if key in LoadedWith._fields}
+    )
 
 
-def render_record(loaded: Loaded) -> str:
+def _is_whole(record: dict[str, Any]) -> bool:
+    return all(isinstance(record.get(key), str) for key in LoadedWith._fields)
+
+
+def render_record(loaded: LoadedWith) -> str:
     """The record as JSON."""
-    return json.dumps({"version": VERSION, **loaded._asdict()}, indent=1) + "\n"
+    return render(loaded._asdict())

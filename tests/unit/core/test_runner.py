@@ -13,8 +13,9 @@ from ansible_collections.bettercompute.bcd.plugins.module_utils.core.errors impo
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.outcome import Outcome
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.plan import Answer, Field, Past, Plan, Todo, Unit
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.predict import PredictedHost
-from ansible_collections.bettercompute.bcd.plugins.module_utils.core.records import STATE, Records
+from ansible_collections.bettercompute.bcd.plugins.module_utils.core.records import Records
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.runner import Goal, converge
+from ansible_collections.bettercompute.bcd.plugins.module_utils.core.state import STATE
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.step import Effect, remove, run, set_value, write
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.unknown import later
 from tests.unit.fake_host import FakeHost, Killed
@@ -403,6 +404,65 @@ def test_a_failed_follow_up_stays_owed_until_it_succeeds() -> None:
     mended = go(host, owing())
     assert actions(mended) == [("compile", True)]
     assert mended.state == "converged"
+
+
+def resetting() -> Unit:
+    """A unit that stops a service to reset two devices, the second once the first has been tried, and starts it."""
+
+    def plan(host: Any, past: Past) -> Plan:
+        todo = Todo()
+        due = [name for name in ("a", "b") if host.read(f"/dev/{name}") != "reset\n" and name not in past.failed]
+        if due:
+            todo.add(run(("stop",), "stop the service", owes=("start",), lane="service"))
+            todo.add(run(("reset", due[0]), f"reset {due[0]}", lane=due[0]))
+        if due or "start" in past.owed:
+            todo.add(run(("start",), "start the service", pays=("start",), lane="started"))
+        return todo.plan()
+
+    return unit(plan)
+
+
+def resets(host: FakeHost, argv: tuple[str, ...]) -> Answer:
+    if argv[1] == "a" or host.text("/service") != "stopped\n":
+        return Answer(1, "", "in use")
+    host.put(f"/dev/{argv[1]}", "reset\n")
+    return Answer(0, "")
+
+
+def serves(state: str) -> Callable[[FakeHost, tuple[str, ...]], Answer]:
+    def program(host: FakeHost, _argv: tuple[str, ...]) -> Answer:
+        host.put("/service", f"{state}\n")
+        return Answer(0, "")
+
+    return program
+
+
+def test_what_was_stopped_and_started_again_may_be_stopped_once_more() -> None:
+    host = FakeHost(programs={"reset": resets, "stop": serves("stopped"), "start": serves("running")})
+    outcome = go(host, resetting())
+    assert actions(outcome) == [
+        ("stop the service", True),
+        ("reset a", False),
+        ("start the service", True),
+        ("stop the service", True),
+        ("reset b", True),
+        ("start the service", True),
+    ]
+    assert (host.text("/dev/b"), host.text("/service")) == ("reset\n", "running\n")
+
+
+def test_a_lie_is_found_out_though_its_follow_up_is_done_each_time() -> None:
+    def plan(host: Any, _past: Past) -> Plan:
+        todo = Todo()
+        todo.add(run(("enable",), "enable it", owes=("reload",)), run(("reload",), "reload", pays=("reload",)))
+        return todo.plan()
+
+    nothing = {name: (lambda _host, _argv: Answer(0, "")) for name in ("enable", "reload")}
+    host = FakeHost(programs=nothing)
+    outcome = go(host, unit(plan))
+    assert outcome.failure is not None
+    assert "done without effect: enable it" in outcome.failure.message
+    assert host.calls.count("reload") <= 2
 
 
 def short_pool(host: FakeHost, path: str, value: str) -> str:

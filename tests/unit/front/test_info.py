@@ -17,7 +17,8 @@ from typing import Any
 import pytest
 
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.host import Host
-from ansible_collections.bettercompute.bcd.plugins.module_utils.core.records import STATE, Records
+from ansible_collections.bettercompute.bcd.plugins.module_utils.core.records import Records
+from ansible_collections.bettercompute.bcd.plugins.module_utils.core.state import STATE
 from ansible_collections.bettercompute.bcd.plugins.module_utils.front.info import inventory
 from tests.unit.fake_host import FakeHost
 

@@ -16,8 +16,9 @@ from ansible_collections.bettercompute.bcd.plugins.module_utils.core.host import
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.outcome import Outcome
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.plan import Plan, Todo, Unit
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.predict import PredictedHost
-from ansible_collections.bettercompute.bcd.plugins.module_utils.core.records import STATE, Records
+from ansible_collections.bettercompute.bcd.plugins.module_utils.core.records import Records
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.runner import Goal, converge
+from ansible_collections.bettercompute.bcd.plugins.module_utils.core.state import STATE
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.step import Effect, run
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.settings import wire_settings
 from ansible_collections.bettercompute.bcd.plugins.module_utils.units.sysctl import UNIT

@@ -52,6 +52,7 @@ class _Pass:
         self.diff: list[Mapping[str, str]] = []
         self.applied: set[tuple[object, ...]] = set()  # in earlier rounds: planned again, they had no effect
         self.round: set[tuple[object, ...]] = set()
+        self.forgotten: set[tuple[object, ...]] = set()  # of these, whose follow-up was done: once in a pass
         self.ran: set[tuple[object, ...]] = set()
         self.ended: dict[str, Failure | None] = {}  # lanes that go no further in this pass
         self.declined: set[str] = set()  # of those, where the kernel does not take the value
@@ -210,11 +211,23 @@ class _Pass:
     def _paying(self, debts: tuple[str, ...]) -> set[tuple[object, ...]]:
         return {step.key for step in self.plan.steps if set(step.pays) & set(debts)}
 
+    def _owing(self, debts: tuple[str, ...]) -> set[tuple[object, ...]]:
+        return {step.key for step in self.plan.steps if set(step.owes) & set(debts)}
+
+    def _forget(self, settled: set[tuple[object, ...]]) -> None:
+        """What was stopped runs again by now: that it is stopped once more, after a failure between, is no lie."""
+        if not self.host.predicted:
+            again = settled - self.forgotten
+            self.applied -= again
+            self.round -= again
+            self.forgotten |= again
+
     def _after(self, step: Step, before: File | None) -> None:
         self.round.add(step.key)
         self.lines.append(Done(step.action, step.disruption, not self.host.predicted))
         if step.pays:
             self.records.settle(self.name, step.pays)
+            self._forget(self._owing(step.pays) - {step.key})
         after = self._shown(step)
         if step.tries and not self.host.predicted:
             short = step.kind == "set" and _value(after) != step.text

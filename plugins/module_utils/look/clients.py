@@ -12,7 +12,7 @@ import re
 
 from ..core.errors import StepFailed, Unreadable
 from ..core.host import Host
-from ..plan.gpu import App, Gpu, Hold, Holder, Listed, has, is_attendant, normal_pci, resolved
+from ..plan.gpu import App, Gpu, Hold, Holder, Listed, claim, has, is_attendant, normal_pci, resolved
 from .holds import holds, releasing
 from .smi import compute_apps, listing, parse_list
 
@@ -98,7 +98,7 @@ def busy(host: Host, gpus: tuple[Gpu, ...]) -> dict[str, tuple[str, ...]]:
     nodes = gpu_nodes(host, gpus)
     found = {}
     for gpu in gpus:
-        why = [_claim(hold) for hold in claims if has(hold, gpu)]
+        why = [claim(hold) for hold in claims if has(hold, gpu)]
         computing, fault = apps[gpu.uuid]
         why += [fault] if fault else []
         why += [f"process {app.pid} ({app.name}) computes on it" for app in computing]
@@ -123,10 +123,6 @@ def _listed(host: Host) -> tuple[Listed, ...]:
         return parse_list(listing(host))
     except StepFailed:
         return ()
-
-
-def _claim(hold: Hold) -> str:
-    return hold.fault or f"the allocation {hold.allocation} has {', '.join(hold.devices)}"
 
 
 def apps_of(host: Host, gpus: tuple[Gpu, ...]) -> dict[str, tuple[tuple[App, ...], str]]:

@@ -10,11 +10,11 @@ from typing import Any
 from ..core.errors import Refused, StepFailed
 from ..core.host import Host
 from ..core.unknown import is_known, later
-from ..plan.gpu import Gpu, is_attendant
+from ..plan.gpu import LACKING, MODES, Gpu, is_attendant
 from ..plan.mig import ALL, OFF, Layout, layout_of
 from ..plan.mig_boot import SERVICE, WANTED_BY
 from ..plan.mig_layout import Settings, is_shown, needs_change
-from ..plan.mig_state import LACKING, MODES, QUERIED, InTheWay, Now, Seen, Shown, answers, label
+from ..plan.mig_state import QUERIED, InTheWay, Now, Seen, Shown, label
 from ..plan.smi import SMI
 from .each_gpu import Row, each_gpu
 from .mig import Tables
@@ -114,7 +114,7 @@ def _may_wait(seen: Seen, settings: Settings) -> bool:
     from ..plan.mig_mode import may_wait
 
     layout = settings.of(seen.gpu)
-    return layout is not None and answers(seen.shown) and may_wait(seen.gpu, seen.shown, layout.kind != OFF)
+    return layout is not None and is_known(seen.shown) and may_wait(seen.gpu, seen.shown, layout.kind != OFF)
 
 
 def _in_the_way(host: Host) -> InTheWay:

@@ -8,11 +8,12 @@ from __future__ import annotations
 import re
 from typing import Any, NamedTuple
 
-from ..core.errors import NotReady, Refused, StepFailed
+from ..core.errors import NotReady, Refused
 from ..core.plan import Field, Past, Plan, Todo
 from ..core.step import Effect, Step, run
+from ..core.unknown import is_known
 from . import smi
-from .gpu import SELECT, Gpu, Select, check_select, first_match, matches
+from .gpu import LACKING, MODES, SELECT, Gpu, Select, check_select, first_match, matches, no_value
 from .settings import strict
 
 UNIT = "gpu-settings"
@@ -30,10 +31,7 @@ QUERIED = (
     "ecc.mode.pending",
 )
 
-# A GPU prints these for what it does not have; any other text in brackets is a fault of the GPU or of the driver.
-LACKING = frozenset(("[N/A]", "N/A", "[Not Supported]", "Not Supported"))
 UNKNOWN = "[Unknown Error]"  # a limit that NVML does not support prints this beside a minimum that is [N/A]
-MODES = {"Enabled": True, "Disabled": False}
 PRINTED = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,9})?")  # watts: whatever else is printed for them is none
 MOST = 100_000  # watts, beyond any GPU's range, where that is not shown
 
@@ -179,7 +177,7 @@ def _refuse(settings: Settings, now: Now) -> None:
         if not any(matches(entry.select, gpu) for gpu, _card in now.gpus)
     ]
     for gpu, card in now.gpus:
-        if isinstance(card, Card):  # one that did not answer fails its own lane
+        if is_known(card):  # one that did not answer fails its own lane
             faults += _cannot(gpu, card, settings.of(gpu))
     if faults:
         raise Refused(f"{UNIT}: {'; '.join(faults)}: correct the settings")
@@ -210,7 +208,7 @@ def _plan_limit(todo: Todo, gpu: Gpu, card: Card, watts: int) -> bool:
         return False
     limit = _number(card.limit)
     if limit is None:
-        raise _no_value(gpu, "power limit", card.limit)
+        raise no_value(UNIT, gpu, "power limit", card.limit)
     if abs(limit - watts) >= 1:
         action = f"set the power limit of GPU {gpu.index} to {watts} W"
         todo.add(_set(gpu, ("-pl", str(watts)), action, "the power limit"))
@@ -227,7 +225,7 @@ def _plan_ecc(todo: Todo, gpu: Gpu, card: Card, ecc: bool, past: Past) -> bool:
         return False
     for text in (card.ecc, card.ecc_pending):
         if text not in MODES:
-            raise _no_value(gpu, "ECC mode", text)
+            raise no_value(UNIT, gpu, "ECC mode", text)
     set_already = MODES[card.ecc_pending] is ecc
     if not set_already:
         action = f"turn ECC {'on' if ecc else 'off'} on GPU {gpu.index} from its next reset on"
@@ -244,10 +242,3 @@ def _set(gpu: Gpu, arguments: tuple[str, ...], action: str, what: str) -> Step:
 def _number(text: str) -> float | None:
     """Watts as printed without their unit; None for what is no value."""
     return float(text) if PRINTED.fullmatch(text) else None
-
-
-def _no_value(gpu: Gpu, what: str, text: str) -> StepFailed:
-    return StepFailed(
-        f"{UNIT}: nvidia-smi prints {text} as the {what} of GPU {gpu.index} ({gpu.uuid}): see what the kernel log says "
-        "of it (NVRM, Xid), and reset or replace it"
-    )

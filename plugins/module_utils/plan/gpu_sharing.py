@@ -9,12 +9,12 @@ from typing import Any, NamedTuple
 
 from ..core.errors import NotReady, Refused
 from ..core.plan import Field, Past, Plan, Todo
-from ..core.unknown import Unknown
+from ..core.unknown import is_known
 from . import gpu_sharing_service as service
 from . import systemd
 from .files import is_as, keep
-from .gpu import App, Gpu, has
-from .gpu_sharing_seen import DEFAULT, EXCLUSIVE, UNIT, Now, Rival, Seen, answered
+from .gpu import App, Gpu, claim, has
+from .gpu_sharing_seen import DEFAULT, EXCLUSIVE, UNIT, Now, Rival, Seen
 from .gpu_sharing_service import RESTART, SERVICE, Share
 from .settings import strict
 
@@ -188,7 +188,7 @@ def _take_down(todo: Todo, now: Now, past: Past) -> None:
                 return
             from .gpu_sharing_steps import bring_down
 
-            todo.add(bring_down(() if isinstance(now.gpus, Unknown) else now.gpus, served))
+            todo.add(bring_down(now.gpus if is_known(now.gpus) else (), served))
         else:
             _give_back(todo, now, served, {})
         due = systemd.drop_unit(todo, unit)
@@ -206,7 +206,7 @@ def _give_back(todo: Todo, now: Now, uuids: tuple[str, ...], become: dict[str, s
         todo.note(f"{fault.message}; a driver that is loaded again has every compute mode at DEFAULT")
         return
     for gpu, card in seen:
-        if gpu.uuid in uuids and answered(card) and card.compute == EXCLUSIVE:
+        if gpu.uuid in uuids and is_known(card) and card.compute == EXCLUSIVE:
             _set_mode(todo, gpu, DEFAULT, seen, become)
 
 
@@ -220,11 +220,7 @@ def _is_busy(todo: Todo, now: Now, uuids: tuple[str, ...]) -> bool:
     allocation of more than slots is in the way, since slots wait for it, and a process that got its GPU without it.
     """
     holds = [hold for hold in now.claims if any(has(hold, Gpu(-1, uuid, "", "")) for uuid in uuids)]
-    why = [
-        hold.fault or f"the allocation {hold.allocation} has {', '.join(hold.devices)}"
-        for hold in holds
-        if now.runs or not service.has_slots_only(hold)
-    ]
+    why = [claim(hold) for hold in holds if now.runs or not service.has_slots_only(hold)]
     why += [
         f"process {app.pid} ({app.name}) computes on {app.gpu_uuid}"
         for app in _computing(now)
@@ -240,7 +236,7 @@ def _computing(now: Now) -> tuple[App, ...]:
     """The processes that compute and that are in the way; none where no driver runs."""
     try:
         apps = tuple(now.apps)
-        exclusive = {gpu.uuid for gpu, card in now.gpus if answered(card) and card.compute == EXCLUSIVE}
+        exclusive = {gpu.uuid for gpu, card in now.gpus if is_known(card) and card.compute == EXCLUSIVE}
     except NotReady:
         return ()
     return tuple(app for app in apps if now.runs or app.gpu_uuid not in exclusive)

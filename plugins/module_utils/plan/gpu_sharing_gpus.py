@@ -10,15 +10,14 @@ from typing import Any
 
 from ..core.errors import NotReady, Refused
 from ..core.plan import Past, Todo
-from .gpu import Gpu, check_select, first_match, value
+from ..core.unknown import is_known
+from .gpu import LACKING, Gpu, no_value, value
 from .gpu_generations import generation
-from .gpu_sharing_seen import UNIT, Card, Now, answered, no_value
+from .gpu_sharing_seen import UNIT, Card, Now
 from .gpu_sharing_service import Share
 
 LAYOUTS = "mig-layout"  # the unit
-OFF = "off"
 BEFORE_VOLTA = ("maxwell", "pascal")
-WITHOUT_MIG = frozenset(("[N/A]", "N/A", "[Not Supported]", "Not Supported"))  # a GPU that cannot have it
 
 
 def is_to_have_mig(applied: Mapping[str, Any], gpu: Gpu) -> bool | None:
@@ -29,12 +28,11 @@ def is_to_have_mig(applied: Mapping[str, Any], gpu: Gpu) -> bool | None:
     settings = applied.get(LAYOUTS)
     if settings is None:
         return None
-    entries = settings.get("gpus") or ()
-    at = first_match(tuple(check_select(entry["select"], LAYOUTS) for entry in entries), gpu)
-    layout = settings.get("layout") if at is None else entries[at].get("layout")
-    if layout is None:
-        return None
-    return not (layout is False or (isinstance(layout, str) and layout.strip() == OFF))
+    from .mig import OFF
+    from .mig_layout import check
+
+    layout = check(dict(settings)).of(gpu)
+    return None if layout is None else layout.kind != OFF
 
 
 def shares(todo: Todo, now: Now, past: Past, replicas: int) -> tuple[Share, ...]:
@@ -48,7 +46,7 @@ def shares(todo: Todo, now: Now, past: Past, replicas: int) -> tuple[Share, ...]
     with_mig = []
     old = [str(gpu.index) for gpu, _card in now.gpus if generation(gpu.name) in BEFORE_VOLTA]
     for gpu, card in now.gpus:
-        if answered(card) and _has_mig(gpu, card, now, past):
+        if is_known(card) and _has_mig(gpu, card, now, past):
             with_mig.append(str(gpu.index))
             continue
         with todo.lane(gpu.uuid):
@@ -67,7 +65,7 @@ def shares(todo: Todo, now: Now, past: Past, replicas: int) -> tuple[Share, ...]
 
 def _has_mig(gpu: Gpu, card: Card, now: Now, past: Past) -> bool:
     """Whether the GPU has MIG or is to have it. Where its layout turns it off, what is seen after that counts."""
-    if card.mig in WITHOUT_MIG:
+    if card.mig in LACKING:
         return False
     target = is_to_have_mig(past.applied, gpu)
     if card.mig == "Enabled":
@@ -77,10 +75,10 @@ def _has_mig(gpu: Gpu, card: Card, now: Now, past: Past) -> bool:
 
 def _memory(gpu: Gpu, card: Card) -> int:
     """The GPU's memory in MiB; raises StepFailed where one of its values is none."""
-    if card.mig not in WITHOUT_MIG and value(card.mig) is None:
-        raise no_value(gpu, "MIG mode", card.mig)
+    if card.mig not in LACKING and value(card.mig) is None:
+        raise no_value(UNIT, gpu, "MIG mode", card.mig)
     if value(card.compute) is None:
-        raise no_value(gpu, "compute mode", card.compute)
+        raise no_value(UNIT, gpu, "compute mode", card.compute)
     if not card.memory.isdecimal():
-        raise no_value(gpu, "memory", card.memory)
+        raise no_value(UNIT, gpu, "memory", card.memory)
     return int(card.memory)

@@ -6,27 +6,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from ..core.errors import StepFailed
 from .gpu import App, Gpu, Hold
 from .gpu_sharing_service import Limits, Programs
+from .smi import NAMES
 from .systemd import Systemd, UnitFile
 
 UNIT = "gpu-sharing"
 
-# What nvidia-smi is asked, in this order, by no other unit.
-QUERIED = (
-    "index",
-    "uuid",
-    "pci.bus_id",
-    "name",
-    "memory.total",
-    "persistence_mode",
-    "compute_mode",
-    "mig.mode.current",
-)
-QUERY = ("nvidia-smi", f"--query-gpu={','.join(QUERIED)}", "--format=csv,noheader,nounits")
+QUERIED = (*NAMES, "memory.total", "persistence_mode", "compute_mode", "mig.mode.current")
 EXCLUSIVE, DEFAULT = "Exclusive_Process", "Default"  # as it prints them
 RUNNING, DOWN = ("active", "reloading"), ("", "inactive", "failed")  # as systemd calls a service
 
@@ -84,16 +73,3 @@ class Now(NamedTuple):
     def is_down(self) -> bool:
         """Whether nothing of the service is left, or on its way."""
         return self.state in DOWN
-
-
-def answered(card: Any) -> bool:
-    """Whether a GPU's card is one, and no value that raises."""
-    return isinstance(card, Card)
-
-
-def no_value(gpu: Gpu, what: str, text: str) -> StepFailed:
-    """The fault of a GPU that shows no value where there should be one."""
-    return StepFailed(
-        f"{UNIT}: nvidia-smi prints {text} as the {what} of GPU {gpu.index} ({gpu.uuid}): see what the kernel log says "
-        "of it (NVRM, Xid), and reset or replace it"
-    )

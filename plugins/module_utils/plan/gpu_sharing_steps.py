@@ -9,10 +9,11 @@ Starting, restarting and stopping the service all change the compute mode of its
 from __future__ import annotations
 
 from ..core.step import Effect, Step, command_line, run
-from . import systemd
+from ..core.unknown import is_known
+from . import smi, systemd
 from .gpu import Gpu
 from .gpu_sharing_daemon import ASK, answers, commands, questions
-from .gpu_sharing_seen import DEFAULT, EXCLUSIVE, QUERY, Seen, answered
+from .gpu_sharing_seen import DEFAULT, EXCLUSIVE, QUERIED, Seen
 from .gpu_sharing_service import RESTART, SERVICE, STATE, Share
 
 WORDS = {EXCLUSIVE: "EXCLUSIVE_PROCESS", DEFAULT: "DEFAULT"}  # as it takes them
@@ -22,13 +23,13 @@ NO_DAEMON = "Cannot find MPS control daemon process\n"
 
 def modes(seen: tuple[Seen, ...], become: dict[str, str]) -> Effect:
     """What nvidia-smi then prints of all GPUs, with the compute modes in `become`, by UUID."""
-    if not seen or not all(answered(card) for _gpu, card in seen):
-        return Effect("program", " ".join(QUERY[:2]), "the compute modes are set")
+    if not seen or not all(is_known(card) for _gpu, card in seen):
+        return Effect("program", smi.query_line(QUERIED), "the compute modes are set")
     lines = []
     for gpu, card in seen:
         values = card._replace(compute=become.get(gpu.uuid, card.compute))
         lines.append(", ".join((str(gpu.index), gpu.uuid, gpu.pci, gpu.name, *values)) + "\n")
-    return Effect("answers", " ".join(QUERY), "".join(lines))
+    return Effect("answers", command_line(smi.query(QUERIED)), "".join(lines))
 
 
 def bring_up(seen: tuple[Seen, ...], shares: tuple[Share, ...], percentage: int, again: bool) -> Step:

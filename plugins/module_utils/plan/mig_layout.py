@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ..core.errors import NotReady, Refused, StepFailed
 from ..core.plan import Field, Past, Plan, Todo
 from ..core.step import Step
-from .gpu import SELECT, Gpu, Select, check_select, first_match, matches
+from ..core.unknown import is_known
+from .gpu import LACKING, MODES, SELECT, Gpu, Select, check_select, first_match, matches
 from .mig import EMPTY, OFF, Layout, parse_layout, shows, text_of
 from .mig_boot import Target, as_they_are, keep_service
-from .mig_state import LACKING, MODES, UNIT, InTheWay, Now, Seen, Shown, answers, label
+from .mig_state import UNIT, InTheWay, Now, Seen, Shown, label
 from .settings import strict
 
 if TYPE_CHECKING:
@@ -161,7 +162,7 @@ def _refuse(settings: Settings, now: Now) -> None:
     for number, entry in enumerate(settings.gpus):
         mine = [seen for seen in now.gpus if matches(entry.select, seen.gpu)]
         which = f"gpus[{number}].select ({entry.select.kind} {entry.select.value!r})"
-        without = [seen.gpu for seen in mine if answers(seen.shown) and seen.shown.current in LACKING]
+        without = [seen.gpu for seen in mine if is_known(seen.shown) and seen.shown.current in LACKING]
         if not mine:
             faults.append(f"{which} takes none of this host's GPUs")
         elif len(without) == len(mine) and entry.layout.kind != OFF:
@@ -178,7 +179,7 @@ def _make_way(todo: Todo, settings: Settings, now: Now, past: Past) -> tuple[str
 
     for gpu, shown in now.gpus:
         layout = settings.of(gpu)
-        if layout is None or not answers(shown) or shown.current not in MODES or _busy(now, gpu):
+        if layout is None or not is_known(shown) or shown.current not in MODES or _busy(now, gpu):
             continue
         if resets(gpu, shown, layout.kind != OFF, now.in_the_way, past):
             return make_way(todo, now.in_the_way)

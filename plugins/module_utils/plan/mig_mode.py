@@ -13,9 +13,9 @@ from ..core.errors import NotKnownYet
 from ..core.plan import Past, Todo
 from ..core.step import Effect, Step, run
 from . import systemd
-from .gpu import Gpu
+from .gpu import MODES, Gpu
 from .gpu_generations import generation
-from .mig_state import MODES, UNIT, InTheWay, Shown, label, mode, reset
+from .mig_state import UNIT, InTheWay, Shown, label, mode, reset
 
 DRM = "nvidia_drm"
 NEVER_RESET = frozenset(("hopper", "blackwell"))

@@ -10,14 +10,12 @@ from typing import NamedTuple
 
 from ..core.step import Effect, Step, command_line, run
 from . import smi
-from .gpu import Gpu
+from .gpu import MODES, Gpu
 from .mig import ComputeInstance, GpuInstance, Offered, Placements
 from .systemd import Systemd, UnitFile
 
 UNIT = "mig-layout"
 QUERIED = (*smi.NAMES, "mig.mode.current", "mig.mode.pending", "driver_version")
-MODES = {"Enabled": True, "Disabled": False}
-LACKING = frozenset(("[N/A]", "N/A", "[Not Supported]", "Not Supported"))  # a GPU without MIG
 MINUTES = 300.0  # seconds that a change of one GPU may take
 
 
@@ -74,11 +72,6 @@ class Now(NamedTuple):
     service: UnitFile = UnitFile("", "")
     systemd: Systemd = Systemd(False)
     program: str = ""
-
-
-def answers(shown: object) -> bool:
-    """Whether the GPU answered: what it shows is there, and raises nothing."""
-    return isinstance(shown, Shown)
 
 
 def label(gpu: Gpu) -> str:

@@ -83,9 +83,9 @@ def _rank(module: Module) -> int:
 
 def claimed_by(use: Use) -> str:
     """The live holds and pending releases in words, "" when there are none."""
-    return "; ".join(
-        hold.fault or f"the allocation {hold.allocation} has {', '.join(hold.devices)}" for hold in use.claims
-    )
+    from .gpu import claim
+
+    return "; ".join(map(claim, use.claims))
 
 
 def users(use: Use) -> tuple[str, ...]:

@@ -6,8 +6,8 @@
 Each record is one JSON object with a `version`; it is written only when it changes.
 
 * ``applied.json``: the settings of the units that we applied, so that one that leaves the section is cleaned,
-* ``owed.json``: follow-ups of steps whose pass may have died before they ran: generators, reloads and restarts, services
-  that were stopped and modules that were taken out, packages that were let off their hold,
+* ``owed.json``: follow-ups of steps whose pass may have died before they ran: generators, reloads and restarts,
+  services that were stopped, modules that were taken out, packages that were let off their hold,
 * ``tried.json``: what came to nothing in this boot: kernel values that came up short, runs that changed nothing,
 * ``reboot.json``: what waits for a reboot, and in which boot that was said.
 """
@@ -26,8 +26,8 @@ KINDS: dict[str, type] = {"applied": dict, "owed": list, "tried": dict, "reboot"
 # What is lost with a record that is moved away.
 WITHOUT = {
     "applied": "units that have left the section are then not cleaned, unless `known` names them",
-    "owed": "a follow-up that a killed pass left is then lost: run update-grub and systemctl daemon-reload by hand, and see "
-    "that services which it stopped run, and that packages are held",
+    "owed": "a follow-up that a killed pass left is then lost: run update-grub and systemctl daemon-reload by hand, "
+    "and see that the services and modules that it took away are back, and that packages are held",
     "tried": "nothing is lost: the next pass tries again",
     "reboot": "nothing is lost: the next pass says again what waits",
 }
@@ -126,9 +126,8 @@ class Records:
             text = self._host.read(path)
         except NotKnownYet:  # an unprivileged look at root's record
             text = None
-        self._kept[name] = (
-            {} if text is None else parse(path, text, lambda record: _is_whole(name, record), WITHOUT[name])
-        )
+        record = {} if text is None else parse(path, text, lambda found: _is_whole(name, found), WITHOUT[name])
+        self._kept[name] = record
         return self._kept[name]
 
     def _save(self, name: str, record: dict[str, Any]) -> None:

@@ -30,9 +30,8 @@ def record_path(module: str) -> str:
 
 def parse_record(path: str, text: str) -> LoadedWith:
     """The record; raises StepFailed for one that is damaged or not of our version."""
-    return LoadedWith(
-        **{key: value for key, value in parse(path, text, _is_whole).items() if key in LoadedWith._fields}
-    )
+    found = parse(path, text, _is_whole)
+    return LoadedWith(found["boot_id"], found["options"])
 
 
 def _is_whole(record: dict[str, Any]) -> bool:

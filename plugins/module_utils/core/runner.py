@@ -212,7 +212,8 @@ class _Pass:
         return {step.key for step in self.plan.steps if set(step.pays) & set(debts)}
 
     def _owing(self, debts: tuple[str, ...]) -> set[tuple[object, ...]]:
-        return {step.key for step in self.plan.steps if set(step.owes) & set(debts)}
+        """The steps that made these follow-ups due; what may come to nothing is remembered by its own name."""
+        return {step.key for step in self.plan.steps if set(step.owes) & set(debts) and not step.tries}
 
     def _forget(self, settled: set[tuple[object, ...]]) -> None:
         """What was stopped runs again by now: that it is stopped once more, after a failure between, is no lie."""

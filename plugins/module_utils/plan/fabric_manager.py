@@ -11,11 +11,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..core.errors import NotReady, Refused, StepFailed
+from ..core.errors import Refused
 from ..core.plan import Field, Past, Plan, Todo
-from ..core.step import Effect, File, Step, fail, run
-from . import smi
-from .files import HEADER, keep
+from ..core.step import File
 
 if TYPE_CHECKING:  # a host without NVSwitches does without
     from .gpu import App
@@ -28,10 +26,7 @@ SHOW = ("systemctl", "show", SERVICE, "--property=LoadState,ActiveState,UnitFile
 UMAD = "ib_umad"  # Fabric Manager speaks to the switches of NVLink 5 through it
 LOAD = "/etc/modules-load.d/bcd-fabric-manager.conf"
 RESTART = "restart nvidia-fabricmanager"  # the debt of a package that changed under a running service
-SETTLE = 120.0  # seconds in which GPUs join the fabric
-DOWN = "FabricManagerDown"
 RACKS = frozenset(("GB200", "GB300"))
-JOINED = ("Completed", "Success")
 
 
 class Settings(NamedTuple):
@@ -113,7 +108,7 @@ def parse_service(text: str) -> Service:
 
 
 def plan(_settings: Settings, now: Now, past: Past) -> Plan:
-    """The packages first, since all stands on them; then the service and the fabric in a lane of their own."""
+    """What a switched board needs; nothing for any other host."""
     todo = Todo()
     racks = now.board.racks
     if racks:
@@ -123,21 +118,9 @@ def plan(_settings: Settings, now: Now, past: Past) -> Plan:
         )
     if not now.board.is_switched:
         return todo.plan()
-    if not now.service.runs:
-        todo.condition(DOWN, "NotRunning", _down(now))
-    if now.driver is None or now.packages is None:
-        todo.wait("NotReady", f"{UNIT}: the NVIDIA driver is not loaded yet (the unit nvidia-driver)")
-        return todo.plan()
-    from .fabric_manager_packages import Need, keep_packages
+    from .fabric_manager_service import plan_switched
 
-    need = Need(now.driver, now.library, bool(now.board.managers), now.service.runs, RESTART, _appears(now.service))
-    changes = keep_packages(todo, now.packages, past, need, lambda: _users(now))
-    if changes is None:
-        return todo.plan()
-    if now.board.managers:
-        _load_umad(todo, now)
-    with todo.lane(SERVICE):
-        _plan_service(todo, now, past, changes)
+    plan_switched(todo, now, past)
     return todo.plan()
 
 
@@ -146,104 +129,3 @@ def absent(_now: Now, _past: Past) -> Plan:
     todo = Todo()
     todo.note("Fabric Manager, where it is installed, keeps running, and its package stays held")
     return todo.plan()
-
-
-def _down(now: Now) -> str:
-    state = "not installed" if now.service.load == "not-found" else now.service.active
-    return (
-        f"NVLink between the GPUs of this NVSwitch host is down, since nvidia-fabricmanager is {state}: CUDA fails to "
-        "start jobs on several GPUs"
-    )
-
-
-def _appears(service: Service) -> tuple[Effect, ...]:
-    """What systemd says once the package is there."""
-    if service.load != "not-found":
-        return ()
-    return (_shows(Service("loaded", "inactive", "disabled")),)
-
-
-def _shows(service: Service) -> Effect:
-    text = f"LoadState={service.load}\nActiveState={service.active}\nUnitFileState={service.file}\n"
-    return Effect("answers", " ".join(SHOW), text)
-
-
-def _users(now: Now) -> str:
-    """Who would lose their GPUs' links at a restart: live holds and computing processes; "" for nobody."""
-    if now.holds:
-        return f"the allocations {', '.join(now.holds)} hold GPUs"
-    try:
-        pids = [str(app.pid) for app in now.apps]
-    except (NotReady, StepFailed) as fault:
-        return f"nvidia-smi does not say who computes ({fault.message})"
-    return f"processes compute on GPUs ({', '.join(pids)})" if pids else ""
-
-
-def _load_umad(todo: Todo, now: Now) -> None:
-    """The module at every boot, before Fabric Manager starts, and now."""
-    keep(todo, LOAD, f"{HEADER}{UMAD}\n", now.load_file)
-    if not now.umad:
-        todo.add(
-            run(
-                ("modprobe", "--", UMAD),
-                f"load the module {UMAD}, through which the NVLink switches are managed",
-                effects=(Effect("file", f"/sys/module/{UMAD}/refcnt", "0\n"),),
-            )
-        )
-
-
-def _plan_service(todo: Todo, now: Now, past: Past, changes: bool) -> None:
-    """Enabled, running, restarted where its package changed under it; then the fabric's own word."""
-    service = now.service
-    if service.file == "masked":
-        message = f"{SERVICE} is masked: run systemctl unmask {SERVICE} if Fabric Manager is to run here"
-        todo.add(fail(f"start {SERVICE}", f"{UNIT}: {message}"))
-        return
-    up = Service("loaded", "active", "enabled")
-    started = (_shows(up), Effect("program", smi.query_line(smi.FABRIC), "Fabric Manager has started"))
-    if service.file != "enabled":
-        todo.add(
-            run(
-                ("systemctl", "enable", "--no-reload", SERVICE),
-                f"enable {SERVICE}",
-                effects=(_shows(Service("loaded", service.active if service.runs else "inactive", "enabled")),),
-            )
-        )
-    if not service.runs:
-        todo.add(_run("start", started))
-    elif changes or RESTART in past.owed:
-        users = "" if changes else _users(now)  # a package does not change under anyone
-        if users:
-            todo.wait(
-                "Busy",
-                f"{UNIT}: Fabric Manager was installed anew under its running service, which is restarted later, since "
-                f"{users}",
-            )
-            return
-        todo.add(_run("restart", started)._replace(disruption="gpu"))
-    else:
-        _plan_fabric(todo, now)
-
-
-def _run(verb: str, effects: tuple[Effect, ...]) -> Step:
-    return run(
-        ("systemctl", verb, SERVICE),
-        f"{verb} {SERVICE}",
-        effects=effects,
-        pays=(RESTART,),
-        barrier=True,
-        settle=SETTLE,
-    )
-
-
-def _plan_fabric(todo: Todo, now: Now) -> None:
-    """Wait for the GPUs that have not joined the fabric; those that say nothing of one, as before Hopper, count not."""
-    apart = [f"{uuid} ({state}, {status})" for uuid, state, status in now.fabric if state and (state, status) != JOINED]
-    if not apart:
-        return
-    todo.condition(DOWN, "NotRunning", f"Fabric Manager runs, and the fabric is not up: {', '.join(apart)}")
-    todo.wait(
-        "NotReady",
-        f"{UNIT}: these GPUs have not joined the NVLink fabric: {', '.join(apart)}: if it stays so, see journalctl -u "
-        f"{SERVICE}",
-    )

@@ -10,13 +10,11 @@ from typing import Callable, NamedTuple
 
 from ..core.plan import Past, Todo
 from ..core.step import Effect
-from .packages import Offer, Packages, Wanted, not_offered, offers, refresh, upstream, version_key
-from .packages_install import install, is_there, settle_holds
+from .packages import Packages, Wanted, is_there, settle_holds, upstream
 
 UNIT = "fabric-manager"
 # What the look asks for: every name that it ever had, and what NVLink 5 needs beside it.
 PACKAGES = ("nvidia-fabricmanager*", "nvidia-fabric-manager*", "nvlsm", "infiniband-diags")
-MAY_GO = ("nvidia-fabricmanager*", "nvidia-fabric-manager*")
 BESIDE = ("nvlsm", "infiniband-diags")
 NAME = re.compile(r"nvidia-fabric-?manager(-\d+)?")  # without -dev, -devel
 
@@ -41,7 +39,7 @@ def whole_at(now: Packages, driver: str) -> tuple[str, ...]:
     return tuple(
         name
         for name, found in now.installed.items()
-        if NAME.fullmatch(name) and _is(found.version, driver) and found.whole
+        if NAME.fullmatch(name) and upstream(found.version) == driver and found.whole
     )
 
 
@@ -59,7 +57,7 @@ def keep_packages(todo: Todo, now: Packages, past: Past, need: Need, users: Call
         todo.wait(
             "NotReady",
             f"{UNIT}: the loaded driver is {need.driver} and the installed one {need.library} (see nvidia-driver): "
-            f"Fabric Manager, {_installed(now)}, follows once the installed one is loaded",
+            f"Fabric Manager, {installed(now)}, follows once the installed one is loaded",
         )
         return None
     if not whole and need.runs:
@@ -67,81 +65,16 @@ def keep_packages(todo: Todo, now: Packages, past: Past, need: Need, users: Call
         if who:
             todo.wait(
                 "Busy",
-                f"{UNIT}: Fabric Manager is {_installed(now)} and the loaded driver {need.driver}; it is installed and "
+                f"{UNIT}: Fabric Manager is {installed(now)} and the loaded driver {need.driver}; it is installed and "
                 f"restarted later, since {who}",
             )
             return None
-    return _install(todo, now, past, need, whole, missing)
+    from .fabric_manager_install import install_exact
+
+    return install_exact(todo, now, past, need, whole, missing)
 
 
-def _install(
-    todo: Todo, now: Packages, past: Past, need: Need, whole: tuple[str, ...], missing: tuple[str, ...]
-) -> bool | None:
-    from .nvidia_packages import fabric_manager_names
-
-    names = () if whole else fabric_manager_names(now.distribution, need.driver.split(".")[0])
-    refreshed = refresh(todo, now, past)
-    offered = offers(now, past, (*names, *missing), every=False)  # the driver's stream is enabled already
-    lost = [name for name in missing if name not in {offer.name for offer in offered}]
-    if lost:
-        not_offered(todo, f"install {' and '.join(lost)}", _no_beside(now, lost), refreshed)
-        return None
-    wanted = _exact(names, offered, need.driver)
-    if names and wanted is None:
-        action = f"install Fabric Manager {need.driver}"
-        not_offered(todo, action, _no_manager(now, names, offered, need.driver), refreshed)
-        return None
-    if missing:
-        install(todo, now, past, tuple(Wanted(name) for name in missing))
-    if wanted is None:
-        settle_holds(todo, now, past, whole, hold=True)
-        return False
-    return (
-        install(
-            todo,
-            now,
-            past,
-            (wanted,),
-            hold=True,
-            may_go=MAY_GO,
-            effects=need.effects,
-            disruption="gpu" if need.runs else "none",
-            owes=(need.debt,) if need.runs else (),
-        )
-        or None
-    )
-
-
-def _is(package: str, driver: str) -> bool:
-    return upstream(package) == driver
-
-
-def _exact(names: tuple[str, ...], offered: tuple[Offer, ...], driver: str) -> Wanted | None:
-    """The newest build of the first name that is offered at the driver's version."""
-    for name in names:
-        builds = [offer.version for offer in offered if offer.name == name and _is(offer.version, driver)]
-        if builds:
-            return Wanted(name, max(builds, key=version_key))
-    return None
-
-
-def _installed(now: Packages) -> str:
+def installed(now: Packages) -> str:
+    """The versions of Fabric Manager that are installed, for a sentence."""
     found = [package.version for name, package in now.installed.items() if NAME.fullmatch(name)]
     return ", ".join(found) or "not installed"
-
-
-def _no_manager(now: Packages, names: tuple[str, ...], offered: tuple[Offer, ...], driver: str) -> str:
-    there = sorted({upstream(offer.version) for offer in offered if offer.name in names}, key=version_key)
-    have = f"they offer {', '.join(there[-4:])}" if there else "they offer none at all"
-    return (
-        f"{UNIT}: the loaded driver is {driver}, and no package source of this host ({now.distribution.words}) offers "
-        f"Fabric Manager {driver} as {' or '.join(names)}; {have}, and installed is {_installed(now)}: add NVIDIA's "
-        "repository that carries it to the host's image, or load a driver that has its Fabric Manager"
-    )
-
-
-def _no_beside(now: Packages, lost: list[str]) -> str:
-    return (
-        f"{UNIT}: no package source of this host ({now.distribution.words}) offers {' or '.join(lost)}, without which "
-        "the NVLink switches of this board are not managed: add the repository that carries it to the host's image"
-    )

@@ -13,8 +13,7 @@ from .nvidia_driver_flavour import UNIT
 from .nvidia_driver_version import INSTALL_DEBT, OPEN, OnDisk, Target, branch_of, by_number
 from .nvidia_install import install_choice
 from .nvidia_packages import Choice, PackageSet, choose, driver_sets, headers, names_of, unserved
-from .packages import Offer, Packages, Wanted, not_offered, offers, refresh, upstream
-from .packages_install import settle_holds
+from .packages import Offer, Packages, Wanted, not_offered, offers, refresh, settle_holds, upstream
 
 
 class Shelf(NamedTuple):

@@ -9,8 +9,8 @@ from ..core.plan import Past, Todo
 from ..core.step import Effect
 from .module_streams import enable
 from .nvidia_packages import MAY_GO, Choice
-from .packages import Package, Packages, Wanted
-from .packages_install import install, is_there, refuse_image, settle_holds
+from .packages import Package, Packages, Wanted, is_there, settle_holds
+from .packages_install import install, refuse_image
 
 MODULE = "nvidia-driver"  # of dnf
 

@@ -139,6 +139,33 @@ def read_installed(manager: str, text: str, locks: str) -> dict[str, Package]:
     return found
 
 
+# -- what is to be as it is
+
+
+def is_there(now: Packages, wanted: Wanted) -> bool:
+    """Whether a wanted package is installed whole, at its version where it has one."""
+    found = now.installed.get(wanted.name)
+    return found is not None and found.whole and wanted.version in ("", found.version)
+
+
+def debt(name: str) -> str:
+    """What a hold that was taken off owes."""
+    return f"hold {name}"
+
+
+def settle_holds(todo: Todo, now: Packages, past: Past, names: tuple[str, ...], hold: bool) -> None:
+    """Plan that the named packages, where installed, are held, or, without `hold`, only what a killed pass owes."""
+    due = tuple(
+        name
+        for name, package in now.installed.items()
+        if not package.held and ((hold and name in names) or debt(name) in past.owed)
+    )
+    if due:
+        from .packages_install import hold_again
+
+        hold_again(todo, now, due)
+
+
 # -- versions
 
 

@@ -21,9 +21,12 @@ from .packages import (
     Verdict,
     Wanted,
     asks_installed,
+    debt,
     is_fresh,
+    is_there,
     listed,
     not_offered,
+    settle_holds,
     tool_of,
 )
 
@@ -51,12 +54,6 @@ class _Shown:
         tool = tool_of(self.manager)
         self.locks = (tool.lock if held else tool.unlock)(self.locks, packages)
         return packages, self.change(packages)
-
-
-def is_there(now: Packages, wanted: Wanted) -> bool:
-    """Whether a wanted package is installed whole, at its version where it has one."""
-    found = now.installed.get(wanted.name)
-    return found is not None and found.whole and wanted.version in ("", found.version)
 
 
 def refuse_image(now: Packages, names: Iterable[str]) -> None:
@@ -131,15 +128,9 @@ def _transaction(shown: _Shown, wanted: tuple[Wanted, ...], gone: tuple[str, ...
     return run(argv, action, ok=tool.installed_ok, effects=shown.change(come, goes))
 
 
-def settle_holds(todo: Todo, now: Packages, past: Past, names: tuple[str, ...], hold: bool) -> None:
-    """Plan that the named packages, where installed, are held, or, without `hold`, only what a killed pass owes."""
-    owed = {debt[len(_debt("")) :] for debt in past.owed if debt.startswith(_debt(""))}
-    due = [
-        name
-        for name, package in now.installed.items()
-        if not package.held and ((hold and name in names) or name in owed)
-    ]
-    locker = _locker(now, bool(due))
+def hold_again(todo: Todo, now: Packages, due: tuple[str, ...]) -> None:
+    """Plan that these installed packages are held (see `settle_holds`)."""
+    locker = _locker(now, True)
     shown = _Shown(now)
     if locker:
         come = [Package(want.name, "0") for want in locker]
@@ -151,14 +142,10 @@ def settle_holds(todo: Todo, now: Packages, past: Past, names: tuple[str, ...], 
                 effects=shown.change(come),
             )
         )
-    _hold(todo, shown, tuple(due))
+    _hold(todo, shown, due)
 
 
 # -- holds
-
-
-def _debt(name: str) -> str:
-    return f"hold {name}"
 
 
 def _locker(now: Packages, needed: bool) -> tuple[Wanted, ...]:
@@ -182,7 +169,7 @@ def _lift_holds(
                 tool_of(shown.manager).unhold(packages),
                 f"take the hold off {', '.join(lifted)}",
                 effects=effects,
-                owes=tuple(_debt(name) for name in again),
+                owes=tuple(debt(name) for name in again),
             )
         )
     return again
@@ -198,7 +185,7 @@ def _hold(todo: Todo, shown: _Shown, names: tuple[str, ...], barrier: bool = Fal
             tool_of(shown.manager).hold(packages),
             f"hold {', '.join(f'{package.name} at {package.version}' for package in packages)}",
             effects=effects,
-            pays=tuple(_debt(name) for name in names),
+            pays=tuple(debt(name) for name in names),
             barrier=barrier,
         )
     )

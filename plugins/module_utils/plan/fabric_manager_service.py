@@ -1,0 +1,136 @@
+# Copyright (c) 2026 bettercompute
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""fabric-manager on a switched board: the packages, the service, and the fabric's own word."""
+
+from __future__ import annotations
+
+from ..core.errors import NotReady, StepFailed
+from ..core.plan import Past, Todo
+from ..core.step import Effect, Step, fail, run
+from . import smi
+from .fabric_manager import LOAD, RESTART, SERVICE, SHOW, UMAD, UNIT, Now, Service
+from .fabric_manager_packages import Need, keep_packages
+from .files import HEADER, keep
+
+SETTLE = 120.0  # seconds in which GPUs join the fabric
+DOWN = "FabricManagerDown"
+JOINED = ("Completed", "Success")
+
+
+def plan_switched(todo: Todo, now: Now, past: Past) -> None:
+    """The packages first, since all stands on them; then the service and the fabric in a lane of their own."""
+    if not now.service.runs:
+        todo.condition(DOWN, "NotRunning", _down(now))
+    if now.driver is None or now.packages is None:
+        todo.wait("NotReady", f"{UNIT}: the NVIDIA driver is not loaded yet (the unit nvidia-driver)")
+        return
+    need = Need(now.driver, now.library, bool(now.board.managers), now.service.runs, RESTART, _appears(now.service))
+    changes = keep_packages(todo, now.packages, past, need, lambda: _users(now))
+    if changes is None:
+        return
+    if now.board.managers:
+        _load_umad(todo, now)
+    with todo.lane(SERVICE):
+        _plan_service(todo, now, past, changes)
+
+
+def _down(now: Now) -> str:
+    state = "not installed" if now.service.load == "not-found" else now.service.active
+    return (
+        f"NVLink between the GPUs of this NVSwitch host is down, since nvidia-fabricmanager is {state}: CUDA fails to "
+        "start jobs on several GPUs"
+    )
+
+
+def _appears(service: Service) -> tuple[Effect, ...]:
+    """What systemd says once the package is there."""
+    if service.load != "not-found":
+        return ()
+    return (_shows(Service("loaded", "inactive", "disabled")),)
+
+
+def _shows(service: Service) -> Effect:
+    text = f"LoadState={service.load}\nActiveState={service.active}\nUnitFileState={service.file}\n"
+    return Effect("answers", " ".join(SHOW), text)
+
+
+def _users(now: Now) -> str:
+    """Who would lose their GPUs' links at a restart: live holds and computing processes; "" for nobody."""
+    if now.holds:
+        return f"the allocations {', '.join(now.holds)} hold GPUs"
+    try:
+        pids = [str(app.pid) for app in now.apps]
+    except (NotReady, StepFailed) as fault:
+        return f"nvidia-smi does not say who computes ({fault.message})"
+    return f"processes compute on GPUs ({', '.join(pids)})" if pids else ""
+
+
+def _load_umad(todo: Todo, now: Now) -> None:
+    """The module at every boot, before Fabric Manager starts, and now."""
+    keep(todo, LOAD, f"{HEADER}{UMAD}\n", now.load_file)
+    if not now.umad:
+        todo.add(
+            run(
+                ("modprobe", "--", UMAD),
+                f"load the module {UMAD}, through which the NVLink switches are managed",
+                effects=(Effect("file", f"/sys/module/{UMAD}/refcnt", "0\n"),),
+            )
+        )
+
+
+def _plan_service(todo: Todo, now: Now, past: Past, changes: bool) -> None:
+    """Enabled, running, restarted where its package changed under it; then the fabric's own word."""
+    service = now.service
+    if service.file == "masked":
+        message = f"{SERVICE} is masked: run systemctl unmask {SERVICE} if Fabric Manager is to run here"
+        todo.add(fail(f"start {SERVICE}", f"{UNIT}: {message}"))
+        return
+    up = Service("loaded", "active", "enabled")
+    started = (_shows(up), Effect("program", smi.query_line(smi.FABRIC), "Fabric Manager has started"))
+    if service.file != "enabled":
+        todo.add(
+            run(
+                ("systemctl", "enable", "--no-reload", SERVICE),
+                f"enable {SERVICE}",
+                effects=(_shows(Service("loaded", service.active if service.runs else "inactive", "enabled")),),
+            )
+        )
+    if not service.runs:
+        todo.add(_run("start", started))
+    elif changes or RESTART in past.owed:
+        users = "" if changes else _users(now)  # a package does not change under anyone
+        if users:
+            todo.wait(
+                "Busy",
+                f"{UNIT}: Fabric Manager was installed anew under its running service, which is restarted later, since "
+                f"{users}",
+            )
+            return
+        todo.add(_run("restart", started)._replace(disruption="gpu"))
+    else:
+        _plan_fabric(todo, now)
+
+
+def _run(verb: str, effects: tuple[Effect, ...]) -> Step:
+    return run(
+        ("systemctl", verb, SERVICE),
+        f"{verb} {SERVICE}",
+        effects=effects,
+        pays=(RESTART,),
+        barrier=True,
+        settle=SETTLE,
+    )
+
+
+def _plan_fabric(todo: Todo, now: Now) -> None:
+    """Wait for the GPUs that have not joined the fabric; those that say nothing of one, as before Hopper, count not."""
+    apart = [f"{uuid} ({state}, {status})" for uuid, state, status in now.fabric if state and (state, status) != JOINED]
+    if not apart:
+        return
+    todo.condition(DOWN, "NotRunning", f"Fabric Manager runs, and the fabric is not up: {', '.join(apart)}")
+    todo.wait(
+        "NotReady",
+        f"{UNIT}: these GPUs have not joined the NVLink fabric: {', '.join(apart)}: if it stays so, see journalctl -u "
+        f"{SERVICE}",
+    )

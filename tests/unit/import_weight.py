@@ -61,7 +61,7 @@ def replayed(tape: str, units: dict[str, Any]) -> dict[str, Any]:
     """What the pass over a section weighs in a fresh interpreter.
 
     `files` has the bytes of each file of the project by the unit that needed it first, "" before any; `changed`,
-    `unconverged` and `calls` are the pass's, which should be quiet.
+    `unconverged` (with why, by unit) and `calls` are the pass's, which should be quiet.
     """
     done = subprocess.run(
         [sys.executable, "-m", "tests.unit.import_weight_replay"],

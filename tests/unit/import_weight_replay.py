@@ -68,7 +68,9 @@ def main() -> None:
     told = {
         "files": weight,
         "changed": result["changed"],
-        "unconverged": result["unconverged"],
+        "unconverged": {
+            unit["unit"]: unit.get("msg") or unit["pending"] for unit in result["units"] if unit["state"] != "converged"
+        },
         "calls": host.calls,
     }
     json.dump(told, sys.stdout)

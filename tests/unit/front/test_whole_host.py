@@ -210,7 +210,7 @@ def test_a_quiet_pass_imports_little() -> None:
     recorder = Recorder(host)
     assert go(host)["changed"] is False
     told = replayed(recorder.tape(), UNITS)
-    assert (told["changed"], told["unconverged"], told["calls"]) == (False, [], [])
+    assert (told["changed"], told["unconverged"], told["calls"]) == (False, {}, [])
     weight = {unit: sum(files.values()) for unit, files in told["files"].items()}
     heavier = {
         unit: f"{size} bytes, budget {BUDGET[unit]}: {json.dumps(told['files'][unit])}"

@@ -11,14 +11,9 @@ from typing import Any, NamedTuple
 from ..core.errors import Refused
 from ..core.host import Host
 from ..plan import cdi
-from ..plan.container_toolkit_config import ENVIRONMENT, OUTPUT, SERVICE, UNIT_FOLDERS
-from ..plan.container_toolkit_spec import STAMP, Described, Found, read_file
-from .driver import loaded
-from .smi import listing, parse_list
 
 FOLDER = "/etc/cdi"
 ENDINGS = (".json", ".yaml", ".yml")
-SOCKETS = ("/run/nvidia-persistenced/socket", "/run/nvidia-fabricmanager/socket")
 HOLDS = "bcd-"  # our own specifications begin so, and have a kind of ours
 
 
@@ -83,39 +78,4 @@ def device_nodes(host: Host) -> tuple[str, ...]:
     nodes = [f"/dev/{name}" for name in host.names("/dev") if name.startswith("nvidia")]
     return tuple(
         sorted({*nodes, *(f"{node}/{name}" for node in nodes if "-caps" in node for name in host.names(node))})
-    )
-
-
-def sockets(host: Host) -> tuple[str, ...]:
-    """The daemons' sockets that nvidia-ctk mounts into containers where it finds them."""
-    return tuple(path for path in SOCKETS if host.exists(path))
-
-
-def refresh_installed(host: Host) -> bool:
-    """Whether the toolkit brought nvidia-cdi-refresh along, which versions from 1.18 on do."""
-    return any(host.exists(f"{folder}/{SERVICE}") for folder in UNIT_FOLDERS)
-
-
-def described(host: Host) -> Described:
-    """What the vendor's specification depends on; without a driver only that there is none."""
-    driver = loaded(host)
-    file = host.file(OUTPUT)
-    if driver is None:
-        return Described(None, "", "", (), file, (), None, (), False, "")
-    devices = listing(host)
-    parse_list(devices)  # what is no listing is a fault, and no new state of the host
-    specs = vendor_specs(host)
-    mine = read_file(file)
-    return Described(
-        driver=driver,
-        listing=devices,
-        toolkit=host.ask(("nvidia-ctk", "--version")).out,
-        nodes=(*device_nodes(host), *sockets(host)),
-        file=file,
-        gone=gone(host, mine) if mine is not None and not cdi.faults(mine) else (),
-        stamp=host.file(STAMP),
-        found=tuple(Found(path, cdi.device_names(spec) if spec else (), fault) for path, spec, fault in specs),
-        refresh=refresh_installed(host),
-        environment=host.read(ENVIRONMENT) or "",
-        runtime_folder=runtime_folder(host),
     )

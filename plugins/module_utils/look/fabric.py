@@ -63,13 +63,12 @@ def umad(host: Host) -> bool:
 def joined(host: Host) -> tuple[Joined, ...]:
     """Each GPU's place in the fabric; a GPU in MIG mode has no links, so that its place says nothing."""
     from ..plan.gpu import value
+    from ..plan.smi import MODES
     from . import smi
     from .smi_fabric import fabric_states
 
     states = tuple(Joined(*state) for state in fabric_states(host))
     if all((state, status) in ((None, None), ("Completed", "Success")) for _uuid, state, status in states):
         return states
-    modes = {
-        row["uuid"]: value(row["mig.mode.current"]) for row in smi.query(host, ("index", "uuid", "mig.mode.current"))
-    }
+    modes = {row["uuid"]: value(row["mig.mode.current"]) for row in smi.query(host, MODES)}
     return tuple(state for state in states if modes.get(state.uuid) != "Enabled")

@@ -17,10 +17,11 @@ from ..core.errors import NotReady, StepFailed
 from ..core.plan import Answer, Past, Todo
 from ..core.state import STATE
 from ..core.step import File, remove, write
-from . import cdi
+from . import cdi, smi
 from .container_runtime import UNIT, refuse_link
 from .container_toolkit_config import ENVIRONMENT, OUTPUT, settings_of
 from .files import drop, is_as
+from .gpu import Listed
 from .nvidia_driver_version import Loaded
 
 STAMP = f"{STATE}/cdi-nvidia.stamp"
@@ -32,9 +33,6 @@ SANDBOX_OFF = "NVIDIA_CTK_CDI_GENERATE_FEATURE_FLAGS=disable-nvsandboxutils"  # 
 NO_DEVICE = "empty device edits"
 NOT_LOADED = "DRIVER_NOT_LOADED"
 MISMATCH = "LIB_RM_VERSION_MISMATCH"
-WHOLE_GPU = re.compile(r"^GPU \d+: .*\(UUID: (GPU-[A-Za-z0-9-]+)\)$", re.MULTILINE)
-MODES = ("nvidia-smi", "--query-gpu=uuid,mig.mode.current", "--format=csv,noheader")
-MIG_DEVICE = re.compile(r"UUID: (MIG-[A-Za-z0-9-]+)\)")  # those of R450 and R460, with slashes, are no CDI names
 
 
 class Found(NamedTuple):
@@ -48,13 +46,15 @@ class Found(NamedTuple):
 class Described(NamedTuple):
     """What the specification depends on, and what is there of it.
 
-    `listing` is the text of nvidia-smi -L, `toolkit` that of nvidia-ctk --version, `nodes` device nodes and sockets.
-    `gone` are the paths that our file names and the host lacks. `refresh`: nvidia-cdi-refresh is installed, with
-    `environment` as its environment file; `runtime_folder` is where it writes unless it is steered.
+    `listing` is the text of nvidia-smi -L, and `gpus` what it lists; `toolkit` is the text of nvidia-ctk --version,
+    `nodes` are device nodes and sockets. `gone` are the paths that our file names and the host lacks. `refresh`:
+    nvidia-cdi-refresh is installed, with `environment` as its environment file; `runtime_folder` is where it writes
+    unless it is steered.
     """
 
     driver: Loaded | None
     listing: str
+    gpus: tuple[Listed, ...]
     toolkit: str
     nodes: tuple[str, ...]
     file: File | None
@@ -187,19 +187,23 @@ def _missing(spec: cdi.Spec, past: Past) -> tuple[str, ...]:
 
 
 def _unnamed(spec: cdi.Spec, now: Described) -> tuple[str, ...]:
-    """MIG devices that nvidia-smi lists and the specification does not name."""
+    """MIG devices that nvidia-smi lists and the specification does not name.
+
+    UUIDs of R450 and R460, with slashes, are no names of CDI.
+    """
     names = set(cdi.device_names(spec))
-    return tuple(uuid for uuid in MIG_DEVICE.findall(now.listing) if uuid not in names)
+    listed = (device.uuid for gpu in now.gpus for device in gpu.devices)
+    return tuple(uuid for uuid in listed if uuid not in names and "/" not in uuid)
 
 
 def _whole_unnamed(spec: cdi.Spec, now: Described, past: Past) -> tuple[str, ...]:
     """GPUs that nvidia-smi lists and the specification does not name, those in MIG mode aside."""
     names = set(cdi.device_names(spec))
-    missing = tuple(uuid for uuid in WHOLE_GPU.findall(now.listing) if uuid not in names)
+    missing = tuple(gpu.uuid for gpu in now.gpus if gpu.uuid not in names)
     if not missing:
         return ()
-    rows = [line.partition(", ") for line in past.ask(MODES).out.splitlines()]
-    divided = {uuid for uuid, _comma, mode in rows if mode.strip() == "Enabled"}
+    rows = [line.split(", ") for line in past.ask(smi.query(smi.MODES)).out.splitlines()]
+    divided = {row[1] for row in rows if len(row) == len(smi.MODES) and row[2].strip() == "Enabled"}
     return tuple(uuid for uuid in missing if uuid not in divided)
 
 

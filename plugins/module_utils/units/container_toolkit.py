@@ -27,7 +27,7 @@ def look(host: Host, settings: planner.Settings | None, _past: Past) -> planner.
     now = planner.Now(True, None, _runtimes(host, settings))
     if not settings.cdi:
         return now
-    from ..look.cdi import described, refresh_installed
+    from ..look.container_toolkit import described, refresh_installed
 
     return now._replace(
         config=later(_kept, host, CONFIG),

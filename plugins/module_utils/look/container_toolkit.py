@@ -1,0 +1,51 @@
+# Copyright (c) 2026 bettercompute
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the vendor's CDI specification depends on, and what is there of it."""
+
+from __future__ import annotations
+
+from ..core.host import Host
+from ..plan import cdi
+from ..plan.container_toolkit_config import ENVIRONMENT, OUTPUT, SERVICE, UNIT_FOLDERS
+from ..plan.container_toolkit_spec import STAMP, Described, Found, read_file
+from .cdi import device_nodes, gone, runtime_folder, vendor_specs
+from .driver import loaded
+from .smi import listing, parse_list
+
+SOCKETS = ("/run/nvidia-persistenced/socket", "/run/nvidia-fabricmanager/socket")
+
+
+def sockets(host: Host) -> tuple[str, ...]:
+    """The daemons' sockets that nvidia-ctk mounts into containers where it finds them."""
+    return tuple(path for path in SOCKETS if host.exists(path))
+
+
+def refresh_installed(host: Host) -> bool:
+    """Whether the toolkit brought nvidia-cdi-refresh along, which versions from 1.18 on do."""
+    return any(host.exists(f"{folder}/{SERVICE}") for folder in UNIT_FOLDERS)
+
+
+def described(host: Host) -> Described:
+    """What the vendor's specification depends on; without a driver only that there is none."""
+    driver = loaded(host)
+    file = host.file(OUTPUT)
+    if driver is None:
+        return Described(None, "", (), "", (), file, (), None, (), False, "")
+    text = listing(host)
+    specs = vendor_specs(host)
+    mine = read_file(file)
+    return Described(
+        driver=driver,
+        listing=text,
+        gpus=parse_list(text),  # what is no listing is a fault, and no new state of the host
+        toolkit=host.ask(("nvidia-ctk", "--version")).out,
+        nodes=(*device_nodes(host), *sockets(host)),
+        file=file,
+        gone=gone(host, mine) if mine is not None and not cdi.faults(mine) else (),
+        stamp=host.file(STAMP),
+        found=tuple(Found(path, cdi.device_names(spec) if spec else (), fault) for path, spec, fault in specs),
+        refresh=refresh_installed(host),
+        environment=host.read(ENVIRONMENT) or "",
+        runtime_folder=runtime_folder(host),
+    )

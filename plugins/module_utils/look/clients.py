@@ -10,15 +10,16 @@ from __future__ import annotations
 
 import re
 
-from ..core.errors import StepFailed, Unreadable
+from ..core.errors import NotReady, StepFailed, Unreadable
 from ..core.host import Host
 from ..plan.gpu import App, Gpu, Hold, Holder, Listed, claim, has, is_attendant, normal_pci, resolved
 from .holds import holds, releasing
+from .nvidia_proc import DRIVER, taken
 from .smi import compute_apps, listing, parse_list
 
-DRIVER = "/proc/driver/nvidia"
 GONE = " (deleted)"  # what the kernel adds to the name of a file that was removed since
-MINOR = re.compile(r"^Device Minor:\s*(\d+)\s*$", re.MULTILINE)
+# What is open on a GPU that is in use; of MPS a client may have unified memory alone.
+WORK = re.compile(r"/dev/nvidia(\d+|-uvm|-caps/.+)")
 CAPABILITY = re.compile(r"^DeviceFileMinor:\s*(\d+)\s*$", re.MULTILINE)
 
 
@@ -63,11 +64,7 @@ def gpu_nodes(host: Host, gpus: tuple[Gpu, ...]) -> dict[str, tuple[str, ...]]:
 
     A node's number is no index: the driver says it, by PCI address. A GPU that it does not say it of has every node.
     """
-    minors: dict[str, str] = {}
-    for address in host.names(f"{DRIVER}/gpus"):
-        found = MINOR.search(host.read(f"{DRIVER}/gpus/{address}/information") or "")
-        if found:
-            minors[normal_pci(address) or address] = found.group(1)
+    minors = {gpu.pci: gpu.minor for gpu in taken(host)}
     nodes = {}
     for gpu in gpus:
         minor = minors.get(normal_pci(gpu.pci) or gpu.pci)
@@ -75,7 +72,7 @@ def gpu_nodes(host: Host, gpus: tuple[Gpu, ...]) -> dict[str, tuple[str, ...]]:
     return nodes
 
 
-def _capabilities(host: Host, minor: str) -> tuple[str, ...]:
+def _capabilities(host: Host, minor: int) -> tuple[str, ...]:
     """The nodes of a GPU's MIG instances, /dev/nvidia-caps/nvidia-cap12."""
     top = f"{DRIVER}/capabilities/gpu{minor}/mig"
     found = []
@@ -106,6 +103,27 @@ def busy(host: Host, gpus: tuple[Gpu, ...]) -> dict[str, tuple[str, ...]]:
         why += [clause for pid, clause in _opened(nodes[gpu.uuid], holders) if pid not in seen]
         found[gpu.uuid] = tuple(dict.fromkeys(why))
     return found
+
+
+def users(host: Host) -> tuple[str, ...]:
+    """Who uses any GPU of the host, clauses as `busy` has them, and clients of MPS that no GPU is known of; () is free.
+
+    Where nvidia-smi does not say who computes, that is a clause too.
+    """
+    why = [claim(hold) for hold in claimed(host)]
+    try:
+        apps = compute_apps(host)
+    except (NotReady, StepFailed) as fault:
+        apps = ()
+        why.append(f"nvidia-smi does not say who computes ({fault.message})")
+    why += [f"process {app.pid} ({app.name}) computes on {app.gpu_uuid}" for app in apps]
+    seen = {app.pid for app in apps}
+    for node, holders in device_holders(host).items():
+        if WORK.fullmatch(node):
+            strangers = [holder for holder in holders if not (holder.pid in seen or is_attendant(holder.program))]
+            why += [f"process {holder.pid} ({holder.program}) has {node} open" for holder in strangers]
+            seen |= {holder.pid for holder in strangers}
+    return tuple(dict.fromkeys(why))
 
 
 def claimed(host: Host) -> tuple[Hold, ...]:

@@ -5,17 +5,15 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 from ..core.host import Host
 from ..plan.container_runtime import PROGRAMS, RUNTIMES
+from ..plan.program_version import version_in
 
 if TYPE_CHECKING:
     from ..plan.crio import Crio
     from ..plan.docker import Docker
-
-VERSION = r"\bv?(\d+\.\d+\.\d+[^\s,]*)"
 
 
 def installed(host: Host) -> tuple[str, ...]:
@@ -26,12 +24,6 @@ def installed(host: Host) -> tuple[str, ...]:
 def versions(host: Host) -> dict[str, str]:
     """The version of each installed runtime, "" where it does not say one; a program each is asked."""
     return {name: version_in(host.ask((PROGRAMS[name], "--version")).out) for name in installed(host)}
-
-
-def version_in(said: str) -> str:
-    """The version in what a program says of itself; "" where there is none."""
-    found = re.search(VERSION, said)
-    return found.group(1) if found else ""
 
 
 def docker_files(host: Host) -> Docker:

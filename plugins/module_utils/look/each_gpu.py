@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 from ..core.errors import StepFailed
@@ -13,11 +12,8 @@ from ..core.host import Host
 from ..core.unknown import Unknown, is_known, later
 from ..plan.gpu import Gpu, normal_pci, value
 from ..plan.smi import NAMES
-from . import smi
+from . import nvidia_proc, smi
 from .smi_faults import NoAnswer
-
-PROC = "/proc/driver/nvidia/gpus"  # a directory a GPU, named by its PCI address
-LINE = re.compile(r"^(Model|GPU UUID):\s+(.+?)\s*$", re.MULTILINE)
 
 Row = dict[str, str]
 
@@ -85,11 +81,4 @@ def _from_proc(host: Host) -> tuple[Gpu, ...]:
 
     One whose UUID the driver does not know has its address for it: two of them are two.
     """
-    found = []
-    for name in host.names(PROC):
-        pci = normal_pci(name)
-        if pci:
-            lines = dict(LINE.findall(host.read(f"{PROC}/{name}/information") or ""))
-            uuid = lines.get("GPU UUID", "?")  # "GPU-????????-..." of one that the driver could not start
-            found.append((pci, pci if "?" in uuid else uuid, lines.get("Model", "")))
-    return tuple(Gpu(at, uuid, pci, name) for at, (pci, uuid, name) in enumerate(sorted(found)))
+    return tuple(Gpu(at, gpu.uuid or gpu.pci, gpu.pci, gpu.model) for at, gpu in enumerate(nvidia_proc.taken(host)))

@@ -5,10 +5,9 @@
 
 from __future__ import annotations
 
-import re
-
 from ..core.host import Host
 from ..plan.fabric_manager import SHOW, UMAD, Board, Joined, Service, parse_service
+from .nvidia_proc import taken
 
 SWITCHES = "/proc/driver/nvidia-nvswitch/devices"
 BUS = "/sys/bus/pci/devices"
@@ -16,14 +15,16 @@ NVIDIA, BRIDGE = "0x10de", "0x0680"  # the vendor, and the class of NVSwitches
 INFINIBAND = "/sys/class/infiniband"
 MELLANOX = "0x15b3"
 MARK = "SW_MNG"  # in the vital product data of the devices that manage the switches of NVLink 5
-GPUS = "/proc/driver/nvidia/gpus"
-MODEL = re.compile(r"^Model:\s+(.+?)\s*$", re.MULTILINE)
 
 
 def board(host: Host) -> Board:
     """NVSwitches by PCI or by the driver, NVLink 5's managing devices, and the products that the driver knows."""
-    switches = switches_on_the_bus(host) or host.names(SWITCHES)
-    return Board(switches, managers(host), products(host))
+    return Board(switches(host), managers(host), products(host))
+
+
+def switches(host: Host) -> tuple[str, ...]:
+    """NVSwitches by PCI address: those on the bus, or, where it shows none, those of the driver."""
+    return switches_on_the_bus(host) or host.names(SWITCHES)
 
 
 def switches_on_the_bus(host: Host) -> tuple[str, ...]:
@@ -46,8 +47,7 @@ def managers(host: Host) -> tuple[str, ...]:
 
 def products(host: Host) -> tuple[str, ...]:
     """The product names of the GPUs that the loaded driver has taken."""
-    texts = (host.read(f"{GPUS}/{name}/information") or "" for name in host.names(GPUS))
-    return tuple(sorted({model for text in texts for model in MODEL.findall(text)}))
+    return tuple(sorted({gpu.model for gpu in taken(host) if gpu.model}))
 
 
 def service(host: Host) -> Service:

@@ -16,19 +16,20 @@ from ..core.host import Host
 from ..plan.gpu import App, Gpu, Holder, MigDevice
 from ..plan.gpu_generations import generation
 from ..plan.mig import ComputeInstance, GpuInstance, layout_of, parse_profile
+from ..plan.program_version import version_in
 from ..plan.smi import NAMES
 from . import pci
 from .clients import apps_of, device_holders, gpu_nodes
-from .containers import installed, version_in, versions
+from .containers import installed, versions
 from .driver import library, loaded
 from .each_gpu import Row, each_gpu
+from .fabric import switches
 from .holds import holds, releasing
 from .mig import Tables
+from .nvidia_proc import DRIVER
 from .smi import listing, parse_list
 from .smi_fabric import fabric_states
 
-DRIVER = "/proc/driver/nvidia"
-SWITCHES = "/proc/driver/nvidia-nvswitch/devices"
 FIELDS = (*NAMES, "mig.mode.current", "count")
 WITH_FABRIC = ("hopper", "blackwell")  # these tell their place in the fabric; before them the switches' driver does
 TOOLKIT = "nvidia-ctk"
@@ -195,14 +196,14 @@ def _processes(apps: tuple[App, ...], fault: str) -> list[dict[str, Any]]:
 
 
 def fabric(host: Host, rows: Rows) -> dict[str, Any]:
-    """The NVLink fabric: how many switches this host's driver has, and whether each GPU has joined; {} without one."""
-    switches = len(host.names(SWITCHES))
-    if not rows or not (switches or any(generation(gpu.name) in WITH_FABRIC for gpu, _row in rows)):
+    """The NVLink fabric: how many switches this host has, and whether each GPU has joined; {} without one."""
+    count = len(switches(host))
+    if not rows or not (count or any(generation(gpu.name) in WITH_FABRIC for gpu, _row in rows)):
         return {}
     states = {
         one.uuid: {"state": one.state, "status": one.status} for one in fabric_states(host) if one.state or one.status
     }
-    return {"switches": switches, "gpus": states} if switches or states else {}
+    return {"switches": count, "gpus": states} if count or states else {}
 
 
 def held(host: Host) -> list[dict[str, Any]]:

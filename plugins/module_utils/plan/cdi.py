@@ -15,7 +15,6 @@ from typing import Any
 
 Spec = Mapping[str, Any]
 
-FOLDERS = ("/etc/cdi", "/var/run/cdi")  # the later one outranks the earlier one
 VENDOR_KIND = "nvidia.com/gpu"
 VERSIONS = ("0.3.0", "0.4.0", "0.5.0", "0.6.0", "0.7.0", "0.8.0", "1.0.0", "1.1.0")
 ABOVE_EVERYONE = VERSIONS[3:]  # what is not above 0.5.0 is read by all runtimes but the oldest

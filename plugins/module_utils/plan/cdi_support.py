@@ -9,11 +9,8 @@ the library that each release of the runtimes was built with.
 
 from __future__ import annotations
 
-import re
-
 from .cdi import VERSIONS
-
-Release = tuple[int, ...]
+from .program_version import Release
 
 # Since this release, up to this version of CDI.
 SUPPORT: dict[str, tuple[tuple[Release, str], ...]] = {
@@ -35,7 +32,6 @@ SUPPORT: dict[str, tuple[tuple[Release, str], ...]] = {
     "docker": (((25, 0), "0.6.0"), ((26, 1), "0.7.0"), ((27, 4), "0.8.0"), ((28, 2), "1.0.0")),
     "crio": (((1, 26), "0.5.0"), ((1, 28), "0.6.0"), ((1, 30), "0.7.0"), ((1, 31), "0.8.0"), ((1, 33), "1.0.0")),
 }
-VERSION = r"\bv?(\d+)\.(\d+)(?:\.(\d+))?"
 
 
 def highest(runtime: str, release: Release) -> str:
@@ -47,9 +43,3 @@ def reads(runtime: str, release: Release, version: str) -> bool:
     """Whether a release of a runtime reads specifications of this version of CDI."""
     most = highest(runtime, release)
     return most != "" and VERSIONS.index(version) <= VERSIONS.index(most)
-
-
-def release_in(text: str) -> Release | None:
-    """The release in what a runtime prints of its version; None where it prints none."""
-    found = re.search(VERSION, text)
-    return tuple(int(number) for number in found.groups() if number is not None) if found else None

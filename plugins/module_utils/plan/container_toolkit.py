@@ -165,7 +165,8 @@ def _note_support(todo: Todo, version: str, settings: Settings, now: Now, past: 
 
     if version not in ABOVE_EVERYONE:
         return
-    from .cdi_support import highest, reads, release_in
+    from .cdi_support import highest, reads
+    from .program_version import release_in
 
     for name in settings.runtimes if settings.runtimes is not None else RUNTIMES:
         release = release_in(past.ask((PROGRAMS[name], "--version")).out) if name in now.runtimes else None

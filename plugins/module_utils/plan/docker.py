@@ -23,13 +23,13 @@ from .container_runtime import (
     with_spec_folder,
     without_cdi,
 )
+from .program_version import release_in
 
 CONFIG = "/etc/docker/daemon.json"
 SERVICE = "docker"
-CDI_SINCE = 25  # with features.cdi, on by default from 28.2 on
-VALIDATES_SINCE = 23  # dockerd --validate
+CDI_SINCE = (25,)  # with features.cdi, on by default from 28.2 on
+VALIDATES_SINCE = (23,)  # dockerd --validate
 VERDICT = "unable to configure"  # how dockerd begins what it says of a configuration
-MAJOR = re.compile(r"\b[vV]ersion (\d+)\.")
 
 
 class Docker(NamedTuple):
@@ -46,12 +46,12 @@ def plan(todo: Todo, now: Docker, cdi: bool, named: bool, past: Past) -> None:
     if wanted == config:
         restart(todo, SERVICE, False, past)
         return
-    major = _major(past)
-    if cdi and major is not None and major < CDI_SINCE:
-        without_cdi(todo, "docker", str(CDI_SINCE), named)
+    release = release_in(past.ask(("dockerd", "--version")).out)
+    if cdi and release and release < CDI_SINCE:
+        without_cdi(todo, "docker", str(CDI_SINCE[0]), named)
         return
     text = json.dumps(wanted, indent=4, ensure_ascii=False) + "\n"
-    wrong = _validated(text, past) if major is None or major >= VALIDATES_SINCE else ""
+    wrong = _validated(text, past) if not release or release >= VALIDATES_SINCE else ""
     if wrong and (VERDICT not in wrong or wrong != _validated("{}\n", past)):  # else its command line is at fault here
         message = f"dockerd would not start with {CONFIG} as it has to be ({wrong}): correct the file and run again"
         todo.add(fail(f"write {CONFIG}", message))
@@ -113,9 +113,3 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if twice:
         raise ValueError(f"{', '.join(twice)} is there twice")
     return dict(pairs)
-
-
-def _major(past: Past) -> int | None:
-    """The daemon's major version, None where it does not say."""
-    found = MAJOR.search(past.ask(("dockerd", "--version")).out)
-    return int(found.group(1)) if found else None

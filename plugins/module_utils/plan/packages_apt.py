@@ -73,7 +73,7 @@ def read_offers(text: str) -> list[Offer]:
         parts = [part.strip() for part in line.split("|")]
         if len(parts) == 3 and all(parts):
             if not parts[2].endswith("Sources"):
-                found.append(Offer(*parts))
+                found.append(Offer(*parts[:2]))
         elif line.strip():
             raise StepFailed(f"apt-cache madison printed a line that is not known: {line!r}", retryable=False)
     return found

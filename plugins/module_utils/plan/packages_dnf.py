@@ -81,9 +81,9 @@ def read_offers(text: str) -> list[Offer]:
     """Rows `name|epoch:version-release|repository`."""
     found = []
     for line in text.splitlines():
-        row = re.fullmatch(r"([^|\s]+)\|(\d+:[^|\s]+)\|(\S*)", line.strip())
+        row = re.fullmatch(r"([^|\s]+)\|(\d+:[^|\s]+)\|\S*", line.strip())
         if row:
-            found.append(Offer(row.group(1), plain(row.group(2)), row.group(3)))
+            found.append(Offer(row.group(1), plain(row.group(2))))
         elif line.strip():
             raise StepFailed(f"dnf repoquery printed a line that is not known: {line!r}", retryable=False)
     return found

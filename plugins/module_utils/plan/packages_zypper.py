@@ -32,7 +32,7 @@ def read_offers(text: str) -> list[Offer]:
         if not {"name", "edition"} <= given.keys():
             raise StepFailed(f"zypper search printed an element that is not known: {element!r}", retryable=False)
         if given.get("kind", "package") == "package" and given.get("repository") != "(System Packages)":
-            found.append(Offer(given["name"], given["edition"], given.get("repository", "")))
+            found.append(Offer(given["name"], given["edition"]))
     return found
 
 

@@ -257,6 +257,15 @@ def test_an_older_board_has_switches_and_gpus_that_say_nothing() -> None:
     assert facts(host)["fabric"] == {"switches": 1, "gpus": {}}
 
 
+def test_switches_that_are_on_the_bus_alone_are_told_too() -> None:
+    """As the unit fabric-manager sees them, whose packages bring the rest."""
+    host = machine("A100-40GB")
+    for at in (5, 6):
+        host.put(f"/sys/bus/pci/devices/0000:0{at}:00.0/vendor", "0x10de\n")
+        host.put(f"/sys/bus/pci/devices/0000:0{at}:00.0/class", "0x068000\n")
+    assert facts(host)["fabric"] == {"switches": 2, "gpus": {}}
+
+
 def test_holds_and_releases() -> None:
     host = machine("H100-80GB")
     uuid = host.machine.cards[0].uuid

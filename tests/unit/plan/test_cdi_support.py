@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import pytest
 
-from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.cdi_support import highest, reads, release_in
+from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.cdi_support import highest, reads
+from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.program_version import release_in, version_in
 
 
 @pytest.mark.parametrize(
@@ -51,8 +52,10 @@ def test_the_highest_version(runtime: str, release: tuple[int, ...], version: st
         ("containerd containerd.io 1.7.27 05044ec0a9a75232cad458027ca83437aae3f4da", (1, 7, 27)),
         ("Docker version 28.5.2+dfsg4, build 3ef3c07", (28, 5, 2)),
         ("crio version 1.30.0\nVersion:        1.30.0\n", (1, 30, 0)),
+        ("NVIDIA Container Toolkit CLI version 1.17.4\ncommit: 9b69590c7428470a72f2ae05f826412976af1395\n", (1, 17, 4)),
         ("what?", None),
     ],
 )
 def test_the_release_that_is_printed(text: str, release: tuple[int, ...] | None) -> None:
     assert release_in(text) == release
+    assert version_in(text).partition("+")[0] == ".".join(map(str, release or ()))

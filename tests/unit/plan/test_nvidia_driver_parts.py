@@ -20,7 +20,6 @@ from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.nvidia_driv
     Permissions,
     needed,
     parse_majors,
-    parse_minor,
     parse_permissions,
 )
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.nvidia_driver_version import (
@@ -113,11 +112,6 @@ def test_the_nodes_that_a_driver_needs() -> None:
         "/dev/nvidiactl", 195, 255
     )
     assert needed(parse_majors("Character devices:\n  1 mem\n"), (0,)) == ()
-
-
-def test_a_gpu_says_the_number_of_its_node() -> None:
-    assert parse_minor("Model: \t\t NVIDIA H100\nDevice Minor: \t 2\nGPU Excluded:\t No\n") == 2
-    assert parse_minor("Model: \t\t NVIDIA H100\n") is None
 
 
 @pytest.mark.parametrize(

@@ -66,13 +66,12 @@ def test_a_line_that_is_not_known_is_named(manager: str, text: str) -> None:
         read_installed(manager, text, "")
 
 
-def test_madison_tells_versions_with_their_origin() -> None:
+def test_madison_tells_versions() -> None:
     text = (
         "      bash | 5.2.15-2+b13 | http://deb.debian.org/debian bookworm/main amd64 Packages\n"
         "      bash | 5.2.15-2 | http://deb.debian.org/debian bookworm/main Sources\n"
     )
-    origin = "http://deb.debian.org/debian bookworm/main amd64 Packages"
-    assert packages_apt.read_offers(text) == [Offer("bash", "5.2.15-2+b13", origin)]
+    assert packages_apt.read_offers(text) == [Offer("bash", "5.2.15-2+b13")]
     with pytest.raises(StepFailed, match=r"bash 5\.2"):
         packages_apt.read_offers("bash 5.2\n")
 
@@ -258,16 +257,16 @@ def test_zypper_tells_versions_with_their_repository() -> None:
         'repository="src"/>\n'
         "</solvable-list>\n</search-result>\n</stream>\n"
     )
-    assert packages_zypper.read_offers(text) == [Offer("kernel-default", "7.2.0-1.1", "openSUSE-Tumbleweed-Oss")]
+    assert packages_zypper.read_offers(text) == [Offer("kernel-default", "7.2.0-1.1")]
     with pytest.raises(StepFailed, match="kind="):
         packages_zypper.read_offers('<solvable status="installed" kind="package"/>')
 
 
-def test_dnf_tells_versions_with_their_repository() -> None:
+def test_dnf_tells_versions() -> None:
     text = "nvidia-open|3:580.95.05-1.el9|cuda-rhel9-x86_64\n\nnvlsm|0:2025.06.5-1|cuda-rhel9-x86_64\n"
     assert packages_dnf.read_offers(text) == [
-        Offer("nvidia-open", "3:580.95.05-1.el9", "cuda-rhel9-x86_64"),
-        Offer("nvlsm", "2025.06.5-1", "cuda-rhel9-x86_64"),
+        Offer("nvidia-open", "3:580.95.05-1.el9"),
+        Offer("nvlsm", "2025.06.5-1"),
     ]
     with pytest.raises(StepFailed, match="Last metadata"):
         packages_dnf.read_offers("Last metadata expiration check: 0:00:03 ago\n")

@@ -94,7 +94,9 @@ def _known(ids: list[Any]) -> tuple[str, ...] | None:
 def _hold(host: Host, path: str, allocation: str, devices: Devices) -> Hold:
     record, fault = _record(host, path)
     if record is None and not fault:
-        return Hold(allocation, fault=f"{path} went while it was looked at, and {EVERY}")
+        target = host.link(path)
+        why = "went while it was looked at" if target is None else f"is a link to {target}, where nothing is"
+        return Hold(allocation, fault=f"{path} {why}, and {EVERY}")
     found = None if fault else devices(record)
     return Hold(
         allocation, found or (), fault or ("" if found else f"{path} names no device that is known, and {EVERY}")

@@ -98,6 +98,13 @@ def test_a_record_that_cannot_be_made_out_has_every_gpu_whatever_its_spec_says(t
     assert has(hold, Gpu(0, "GPU-any", "00000000:17:00.0", "NVIDIA A30"))
 
 
+def test_a_link_to_nothing_has_every_gpu_and_is_called_what_it_is() -> None:
+    host = FakeHost(links={SPEC: "/mnt/specs/alloc_1.json"})
+    (hold,) = holds(host)
+    assert hold.fault.startswith(f"{SPEC} is a link to /mnt/specs/alloc_1.json, where nothing is, and every GPU")
+    assert has(hold, Gpu(0, "GPU-any", "00000000:17:00.0", "NVIDIA A30"))
+
+
 def test_a_hold_is_one_whatever_its_file_is_called() -> None:
     odd = "a\nb \udcff.json"
     host = FakeHost({f"/etc/cdi/bcd-{odd}.json": spec(annotated(A)), f"/var/lib/bcd-hostconfig/holds/{odd}.json": "{"})

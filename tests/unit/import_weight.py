@@ -60,8 +60,9 @@ class Recorder:
 def replayed(tape: str, units: dict[str, Any]) -> dict[str, Any]:
     """What the pass over a section weighs in a fresh interpreter.
 
-    `files` has the bytes of each file of the project by the unit that needed it first, "" before any; `changed`,
-    `unconverged` (with why, by unit) and `calls` are the pass's, which should be quiet.
+    `files` has the bytes of each file of the project; `alone` those that one unit's turn imports beside what every pass
+    does, which is under "". `changed`, `unconverged` (with why, by unit) and `calls` are the pass's, which should be
+    quiet.
     """
     done = subprocess.run(
         [sys.executable, "-m", "tests.unit.import_weight_replay"],

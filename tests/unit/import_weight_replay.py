@@ -8,12 +8,16 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections.abc import Callable
 from typing import Any
 
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.plan import Answer
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.records import Records
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.step import File
-from ansible_collections.bettercompute.bcd.plugins.module_utils.front import section
+from ansible_collections.bettercompute.bcd.plugins.module_utils.front.section import converge_section, report
+from ansible_collections.bettercompute.bcd.plugins.module_utils.front.turns import take_turns
+from ansible_collections.bettercompute.bcd.plugins.module_utils.plan import section
+from ansible_collections.bettercompute.bcd.plugins.module_utils.units import catalog
 from tests.unit.fake_host import FakeHost
 
 ROOM = "ansible_collections.bettercompute.bcd.plugins.module_utils."
@@ -44,35 +48,52 @@ def imported() -> dict[str, int]:
     return {name: os.path.getsize(str(module.__file__)) for name, module in modules.items()}
 
 
-def main() -> None:
-    """Replay the pass, and print what it imported."""
-    given = json.load(sys.stdin)
-    host = host_of(json.loads(given["tape"]))
-    from ansible_collections.bettercompute.bcd.plugins.module_utils.units import catalog
+def apart(work: Callable[..., Any], *given: Any) -> Any:
+    """What the work returns, done by a process of its own, so that what it imports is gone again."""
+    read, write = os.pipe()
+    if os.fork() == 0:
+        os.close(read)
+        with os.fdopen(write, "w") as out:
+            json.dump(work(*given), out)
+        os._exit(0)
+    os.close(write)
+    with os.fdopen(read) as source:
+        told = source.read()
+    os.wait()
+    return json.loads(told)
 
-    seen: list[tuple[str, dict[str, int]]] = []
-    shipped = catalog.unit
 
-    def unit(name: str) -> Any:
-        seen.append((name, imported()))
-        return shipped(name)
+def alone(tape: dict[str, Any], turn: Any) -> dict[str, int]:
+    """The files that one unit's turn imports."""
+    host = host_of(tape)
+    before = imported()
+    outcomes = take_turns([turn], catalog.unit, host, Records(host), "gpu")
+    quiet = outcomes[turn.unit].state == "converged" and not host.calls
+    assert quiet, (outcomes[turn.unit], host.calls)
+    return {file: size for file, size in imported().items() if file not in before}
 
-    catalog.unit = unit
-    params = {**dict.fromkeys(OPTIONS), "units": given["units"], "max_disruption": "gpu", "fail_on": "failed"}
-    result = section.report(section.converge_section(params, host, Records(host)), "failed")
-    ends = [*(files for _name, files in seen[1:]), imported()]
-    parts = [("", {}, seen[0][1]), *((name, before, after) for (name, before), after in zip(seen, ends))]
-    weight: dict[str, dict[str, int]] = {}
-    for name, before, after in parts:
-        weight.setdefault(name, {}).update({file: size for file, size in after.items() if file not in before})
-    told = {
-        "files": weight,
+
+def whole(tape: dict[str, Any], units: dict[str, Any]) -> dict[str, Any]:
+    """What the pass over the section says and imports."""
+    host = host_of(tape)
+    params = {**dict.fromkeys(OPTIONS), "units": units, "max_disruption": "gpu", "fail_on": "failed"}
+    result = report(converge_section(params, host, Records(host)), "failed")
+    states = {unit["unit"]: unit.get("msg") or unit["pending"] for unit in result["units"]}
+    return {
         "changed": result["changed"],
-        "unconverged": {
-            unit["unit"]: unit.get("msg") or unit["pending"] for unit in result["units"] if unit["state"] != "converged"
-        },
+        "unconverged": {unit: states[unit] for unit in result["unconverged"]},
         "calls": host.calls,
+        "files": imported(),
     }
+
+
+def main() -> None:
+    """Replay the pass, and print what it imported: all of it, and by each unit alone."""
+    given = json.load(sys.stdin)
+    tape, units = json.loads(given["tape"]), given["units"]
+    turns = section.turns(units, ())
+    told = apart(whole, tape, units)
+    told["alone"] = {"": imported(), **{turn.unit: apart(alone, tape, turn) for turn in turns}}
     json.dump(told, sys.stdout)
 
 

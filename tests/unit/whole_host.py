@@ -35,12 +35,14 @@ FRESH = {
     "/sys/kernel/mm/transparent_hugepage/enabled": "always [madvise] never\n",
     "/proc/sys/vm/swappiness": "60\n",
     "/proc/sys/kernel/hostname": "gpu-1\n",
-    "/sys/bus/pci/devices/0000:c0:00.0/vendor": "0x10de\n",
-    "/sys/bus/pci/devices/0000:c0:00.0/class": "0x068000\n",
     f"/lib/modules/{RELEASE}/build/Makefile": "",
     f"/lib/modules/{RELEASE}/modules.dep": "",
     f"/lib/modules/{RELEASE}/modules.builtin": "",
     f"/boot/vmlinuz-{RELEASE}": "image",
+}
+NVSWITCH = {
+    "/sys/bus/pci/devices/0000:c0:00.0/vendor": "0x10de\n",
+    "/sys/bus/pci/devices/0000:c0:00.0/class": "0x068000\n",
 }
 # What apt offers, of several versions the newest last; Fabric Manager's newest is not the driver's.
 OFFERED = {
@@ -69,13 +71,17 @@ UNITS: dict[str, Any] = {
 
 
 class WholeHost(ContainerHost):
-    """See the module; `apt` is its packages. `fresh`: the package index was refreshed a minute ago."""
+    """See the module; `apt` is its packages.
 
-    def __init__(self, fresh: bool = False) -> None:
+    `fresh`: the package index was refreshed a minute ago; without `switched` the board has no NVSwitches.
+    """
+
+    def __init__(self, fresh: bool = False, switched: bool = True) -> None:
+        self.switched = switched
         machine = Machine.from_products(["H100-80GB"] * 2, VERSION)
         machine.unload()
         machine.library = machine.disk = None
-        super().__init__(machine, {"containerd": "1.7.24"}, FRESH, toolkit=False)
+        super().__init__(machine, {"containerd": "1.7.24"}, {**FRESH, **(NVSWITCH if switched else {})}, toolkit=False)
         self.apt: PackageHost = apt_host(Shelf(OFFERED, fresh), on_install=lambda _apt, name: self.bring(name))
         if fresh:
             self.put(package_machine.STAMP, "The package index was refreshed when this file was written.\n")
@@ -97,8 +103,8 @@ class WholeHost(ContainerHost):
             self.programs[name] = _of_apt(self.apt.programs[name])
 
     def sync(self) -> None:
-        """GPUs join the fabric when its manager runs."""
-        for card in self.machine.cards:
+        """On a switched board GPUs join the fabric when its manager runs."""
+        for card in self.machine.cards if self.switched else ():
             card.fabric = "Completed" if "nv-fabricmanager" in self.machine.clients else "In Progress"
         super().sync()
 

@@ -27,28 +27,29 @@ TOP = Path(__file__).resolve().parents[3]
 MOST_CHANGES = 150  # of one pass
 PARTS = 4  # of the places to kill a pass at, so that they run beside each other
 OPTIONS = ("units", "wire_units", "known", "generation", "signed_spec", "secrets", "node_id", "site", "only", "label")
-# Bytes of the project's files that a quiet pass over a converged host imports, by the unit that needs them first; "":
-# before any. A little above what is measured: raise one only for a reason, and lower it with what a change brings.
-BUDGET: dict[str, int] = {
-    "": 94000,
-    "kernel-modules": 38000,
-    "sysctl": 19500,
-    "hugepages": 41000,
-    "cpu": 43000,
-    "iommu": 16500,
-    "nvidia-driver": 44000,
-    "fabric-manager": 83000,
-    "gpu-settings": 17000,
-    "mig-layout": 50000,
-    "gpu-sharing": 43000,
-    "container-toolkit": 83000,
+# Bytes of the project's files that a quiet pass over a converged host imports: "" whatever the section names, and each
+# unit beside that, were it alone. A little above what is measured: raise one for a reason, lower it with what is won.
+BUDGET = {
+    "": 86000,
+    "kernel-modules": 39000,
+    "sysctl": 21000,
+    "hugepages": 81000,
+    "cpu": 56000,
+    "iommu": 47500,
+    "nvidia-driver": 92500,
+    "fabric-manager": 118000,
+    "gpu-settings": 41500,
+    "mig-layout": 89500,
+    "gpu-sharing": 119000,
+    "container-toolkit": 153000,
 }
-WHOLE = 565000  # of all of them
+# All together, on the host of these tests; and on one without NVSwitches whose GPUs are shared by time.
+WHOLE, PLAIN = 545000, 480000
 
 
-def go(host: Host) -> dict[str, Any]:
+def go(host: Host, units: dict[str, Any] = UNITS) -> dict[str, Any]:
     """A pass over the section."""
-    params = {**dict.fromkeys(OPTIONS), "units": UNITS, "max_disruption": "gpu", "fail_on": "failed"}
+    params = {**dict.fromkeys(OPTIONS), "units": units, "max_disruption": "gpu", "fail_on": "failed"}
     return section.report(section.converge_section(params, host, Records(host)), "failed")
 
 
@@ -207,15 +208,37 @@ def test_killed_at_any_change_the_next_pass_converges(part: int) -> None:
 
 def test_a_quiet_pass_imports_little() -> None:
     host, _result = ended()
-    recorder = Recorder(host)
-    assert go(host)["changed"] is False
-    told = replayed(recorder.tape(), UNITS)
-    assert (told["changed"], told["unconverged"], told["calls"]) == (False, {}, [])
-    weight = {unit: sum(files.values()) for unit, files in told["files"].items()}
+    told = quiet(host, UNITS)
+    weight = {unit: sum(files.values()) for unit, files in told["alone"].items()}
+    assert set(weight) == set(BUDGET)
     heavier = {
-        unit: f"{size} bytes, budget {BUDGET[unit]}: {json.dumps(told['files'][unit])}"
+        unit: f"{size} bytes, budget {BUDGET[unit]}: {json.dumps(told['alone'][unit])}"
         for unit, size in weight.items()
         if size > BUDGET[unit]
     }
     assert not heavier, heavier
-    assert sum(weight.values()) <= WHOLE, weight
+    assert sum(told["files"].values()) <= WHOLE
+
+
+def test_a_quiet_pass_over_a_plain_host_imports_less() -> None:
+    units = {**UNITS, "gpu-sharing": {"mode": "timeslice"}}
+    host = WholeHost(switched=False)
+    assert go(host, units)["unconverged"] == []
+    told = quiet(host, units)
+    assert sum(told["files"].values()) <= PLAIN
+    for_others = {"plan.gpu_sharing_daemon", "plan.fabric_manager_service", "plan.packages", "core.predict"}
+    assert for_others & {*told["files"]} == set()
+
+
+def quiet(host: WholeHost, units: dict[str, Any]) -> dict[str, Any]:
+    """What another pass imports, by a fresh interpreter."""
+    recorder = Recorder(host)
+    assert go(host, units)["changed"] is False
+    told = replayed(recorder.tape(), units)
+    assert (told["changed"], told["unconverged"], told["calls"]) == (False, {}, [])
+    return told
+
+
+def test_contributing_tells_the_weight() -> None:
+    text = " ".join((TOP / "CONTRIBUTING.md").read_text(encoding="utf-8").split())
+    assert f"at most {WHOLE // 1000} kB on a switched host with MPS, {PLAIN // 1000} kB on one with neither" in text

@@ -53,6 +53,8 @@ class _Pass:
         self.applied: set[tuple[object, ...]] = set()  # in earlier rounds: planned again, they had no effect
         self.round: set[tuple[object, ...]] = set()
         self.forgotten: set[tuple[object, ...]] = set()  # of these, whose follow-up was done: once in a pass
+        self.owing: dict[str, set[tuple[object, ...]]] = {}  # by debt, also of plans that have come and gone
+        self.paying: dict[str, set[tuple[object, ...]]] = {}
         self.ran: set[tuple[object, ...]] = set()
         self.ended: dict[str, Failure | None] = {}  # lanes that go no further in this pass
         self.declined: set[str] = set()  # of those, where the kernel does not take the value
@@ -206,14 +208,10 @@ class _Pass:
             self.records.apply(self.name, self.goal.settings)
         if step.owes:
             self.records.owe(self.name, step.owes)
-            self.applied = {key for key in self.applied if key not in self._paying(step.owes)}
-
-    def _paying(self, debts: tuple[str, ...]) -> set[tuple[object, ...]]:
-        return {step.key for step in self.plan.steps if set(step.pays) & set(debts)}
-
-    def _owing(self, debts: tuple[str, ...]) -> set[tuple[object, ...]]:
-        """The steps that made these follow-ups due; what may come to nothing is remembered by its own name."""
-        return {step.key for step in self.plan.steps if set(step.owes) & set(debts) and not step.tries}
+        for debt in step.owes:
+            self.applied -= self.paying.get(debt, set())
+            if not step.tries:  # what may come to nothing is remembered by its own name
+                self.owing.setdefault(debt, set()).add(step.key)
 
     def _forget(self, settled: set[tuple[object, ...]]) -> None:
         """What was stopped runs again by now: that it is stopped once more, after a failure between, is no lie."""
@@ -228,7 +226,9 @@ class _Pass:
         self.lines.append(Done(step.action, step.disruption, not self.host.predicted))
         if step.pays:
             self.records.settle(self.name, step.pays)
-            self._forget(self._owing(step.pays) - {step.key})
+        for debt in step.pays:
+            self.paying.setdefault(debt, set()).add(step.key)
+            self._forget(self.owing.get(debt, set()) - {step.key})
         after = self._shown(step)
         if step.tries and not self.host.predicted:
             short = step.kind == "set" and _value(after) != step.text

@@ -451,6 +451,30 @@ def test_what_was_stopped_and_started_again_may_be_stopped_once_more() -> None:
     assert (host.text("/dev/b"), host.text("/service")) == ("reset\n", "running\n")
 
 
+def test_a_look_that_fails_while_a_service_is_stopped_does_not_keep_it_from_being_stopped_again() -> None:
+    """Where the devices are not seen nothing is stopped for them, and what was stopped for them is started."""
+    looks = 0
+
+    def plan(host: Any, past: Past) -> Plan:
+        nonlocal looks
+        looks += 1
+        todo = Todo()
+        due = [] if looks == 2 else [name for name in ("b", "c") if host.read(f"/dev/{name}") != "reset\n"]
+        if due:
+            todo.add(run(("stop",), "stop the service", owes=("start",), lane="service"))
+            todo.add(run(("reset", due[0]), f"reset {due[0]}", lane=due[0]))
+        if len(due) < 2 and (due or "start" in past.owed):  # else it stays stopped for the next one
+            todo.add(run(("start",), "start the service", pays=("start",), lane="started"))
+        return todo.plan()
+
+    host = FakeHost(programs={"reset": resets, "stop": serves("stopped"), "start": serves("running")})
+    outcome = go(host, unit(plan))
+    assert outcome.failure is None
+    stops = ["stop the service", "reset b", "start the service", "stop the service", "reset c", "start the service"]
+    assert [line for line, _done in actions(outcome)] == stops
+    assert (host.text("/dev/c"), host.text("/service")) == ("reset\n", "running\n")
+
+
 def test_a_lie_is_found_out_though_its_follow_up_is_done_each_time() -> None:
     def plan(host: Any, _past: Past) -> Plan:
         todo = Todo()

@@ -153,7 +153,7 @@ def strike(case: Case, fault: Fault) -> None:
         assert "fault of the collection" not in struck.failure.message, f"{where}: {struck.failure}"
     host.machine.faults.clear()
     after = go(host, case.settings)
-    if any(wait.reason == "RebootRequired" for wait in after.pending):  # a reset that failed is not repeated
+    if any(wait.reason == "RebootRequired" for wait in after.pending) and "--gpu-reset" in fault.match:
         host.boot()
         after = go(host, case.settings)
     assert (after.state, shows(case, host)) == ("converged", True), f"{where}: {after.failure} {after.pending}"

@@ -22,8 +22,10 @@ description:
     C(nvidia-imex) is left as it is, which RV(notes) says.
   - A version that no package source of the host offers is a failed step that names it and those that are offered. The
     repositories themselves are the business of the host's image.
-  - A Fabric Manager that runs is changed and restarted only while no allocation holds a GPU and nothing computes on
-    one; until then the unit is Busy. Such a change has the disruption V(gpu).
+  - A Fabric Manager that runs is changed and restarted only while no allocation holds a GPU, nothing computes on one,
+    and no process has one open, clients and servers of MPS among them; until then the unit is Busy and names them.
+    Programs that only watch and serve GPUs, such as C(nvidia-persistenced) and DCGM, do not count. Such a change has
+    the disruption V(gpu).
   - A service that runs is not taken as proof. From Hopper on each GPU says whether it has joined the fabric, and the
     unit waits, with the condition, until all have. A GPU in MIG mode has no links and does not count.
   - The condition FabricManagerDown, with the reason NotRunning, lasts while the service or the fabric is not up.

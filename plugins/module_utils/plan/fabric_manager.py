@@ -14,18 +14,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ..core.errors import Refused
 from ..core.plan import Field, Past, Plan, Todo
 from ..core.step import File
+from .debts import debt
+from .systemd import Service
 
 if TYPE_CHECKING:  # a host without NVSwitches does without
-    from .gpu import App
     from .packages import Packages
 
 UNIT = "fabric-manager"
 FIELDS: tuple[Field, ...] = ()
 SERVICE = "nvidia-fabricmanager.service"
-SHOW = ("systemctl", "show", SERVICE, "--property=LoadState,ActiveState,UnitFileState")
 UMAD = "ib_umad"  # Fabric Manager speaks to the switches of NVLink 5 through it
 LOAD = "/etc/modules-load.d/bcd-fabric-manager.conf"
-RESTART = "restart nvidia-fabricmanager"  # the debt of a package that changed under a running service
+RESTART = debt("restart", "nvidia-fabricmanager")  # the debt of a package that changed under a running service
 RACKS = frozenset(("GB200", "GB300"))
 
 
@@ -53,19 +53,6 @@ class Board(NamedTuple):
         return bool(self.switches or self.managers) and not self.racks
 
 
-class Service(NamedTuple):
-    """What systemd says of the service: LoadState, ActiveState and UnitFileState."""
-
-    load: str = "not-found"
-    active: str = "inactive"
-    file: str = ""
-
-    @property
-    def runs(self) -> bool:
-        """Whether it is up."""
-        return self.active == "active"
-
-
 class Joined(NamedTuple):
     """A GPU's place in the fabric; None where it has none or does not say, as before Hopper."""
 
@@ -78,8 +65,8 @@ class Now(NamedTuple):
     """What the host shows; the rest is looked at where the board needs a Fabric Manager.
 
     `driver` is the loaded driver's full version, `library` that of its library on the disk. `fabric` may be a value
-    that raises when it is used. `holds` are the allocations that have GPUs here. `umad`: the module is there. `apps`,
-    which may raise too, are the processes that compute, looked at where the service that runs may have to restart.
+    that raises when it is used. `umad`: the module is there. `users`, which may raise too, are clauses on who uses the
+    GPUs, looked at where the service that runs may have to restart.
     """
 
     board: Board = Board()
@@ -88,8 +75,7 @@ class Now(NamedTuple):
     packages: Packages | None = None
     service: Service = Service()
     fabric: tuple[Joined, ...] = ()
-    holds: tuple[str, ...] = ()
-    apps: tuple[App, ...] = ()
+    users: tuple[str, ...] = ()
     umad: bool = False
     load_file: File | None = None
 
@@ -99,12 +85,6 @@ def check(given: Mapping[str, Any]) -> Settings:
     if given:
         raise Refused(f"{UNIT} takes no settings, and got {', '.join(sorted(given))}: take them out")
     return Settings()
-
-
-def parse_service(text: str) -> Service:
-    """`systemctl show`: `Name=value` a line."""
-    given = dict(line.partition("=")[::2] for line in text.splitlines())
-    return Service(given.get("LoadState", "not-found"), given.get("ActiveState", ""), given.get("UnitFileState", ""))
 
 
 def plan(_settings: Settings, now: Now, past: Past) -> Plan:

@@ -5,13 +5,13 @@
 
 from __future__ import annotations
 
-from ..core.errors import NotReady, StepFailed
 from ..core.plan import Past, Todo
-from ..core.step import Effect, Step, fail, run
+from ..core.step import Effect, Step, command_line, fail, run
 from . import smi
-from .fabric_manager import LOAD, RESTART, SERVICE, SHOW, UMAD, UNIT, Now, Service
+from .fabric_manager import LOAD, RESTART, SERVICE, UMAD, UNIT, Now
 from .fabric_manager_packages import Need, keep_packages
 from .files import HEADER, keep
+from .systemd import PACKAGED, Service, asks_active, asks_enabled, control
 
 SETTLE = 120.0  # seconds in which GPUs join the fabric
 DOWN = "FabricManagerDown"
@@ -47,23 +47,16 @@ def _appears(service: Service) -> tuple[Effect, ...]:
     """What systemd says once the package is there."""
     if service.load != "not-found":
         return ()
-    return (_shows(Service("loaded", "inactive", "disabled")),)
-
-
-def _shows(service: Service) -> Effect:
-    text = f"LoadState={service.load}\nActiveState={service.active}\nUnitFileState={service.file}\n"
-    return Effect("answers", " ".join(SHOW), text)
+    return (
+        Effect("file", f"{PACKAGED}/{SERVICE}"),
+        Effect("fails", command_line(asks_active(SERVICE)), "inactive\n"),
+        Effect("fails", command_line(asks_enabled(SERVICE)), "disabled\n"),
+    )
 
 
 def _users(now: Now) -> str:
-    """Who would lose their GPUs' links at a restart: live holds and computing processes; "" for nobody."""
-    if now.holds:
-        return f"the allocations {', '.join(now.holds)} hold GPUs"
-    try:
-        pids = [str(app.pid) for app in now.apps]
-    except (NotReady, StepFailed) as fault:
-        return f"nvidia-smi does not say who computes ({fault.message})"
-    return f"processes compute on GPUs ({', '.join(pids)})" if pids else ""
+    """Who would lose their GPUs' links at a restart, in words; "" for nobody."""
+    return "; ".join(now.users)
 
 
 def _load_umad(todo: Todo, now: Now) -> None:
@@ -82,22 +75,14 @@ def _load_umad(todo: Todo, now: Now) -> None:
 def _plan_service(todo: Todo, now: Now, past: Past, changes: bool) -> None:
     """Enabled, running, restarted where its package changed under it; then the fabric's own word."""
     service = now.service
-    if service.file == "masked":
+    if service.is_masked:
         message = f"{SERVICE} is masked: run systemctl unmask {SERVICE} if Fabric Manager is to run here"
         todo.add(fail(f"start {SERVICE}", f"{UNIT}: {message}"))
         return
-    up = Service("loaded", "active", "enabled")
-    started = (_shows(up), Effect("program", smi.query_line(smi.FABRIC), "Fabric Manager has started"))
-    if service.file != "enabled":
-        todo.add(
-            run(
-                ("systemctl", "enable", "--no-reload", SERVICE),
-                f"enable {SERVICE}",
-                effects=(_shows(Service("loaded", service.active if service.runs else "inactive", "enabled")),),
-            )
-        )
+    if service.enabled != "enabled":
+        todo.add(control("enable", SERVICE))
     if not service.runs:
-        todo.add(_run("start", started))
+        todo.add(_run("start", "none"))
     elif changes or RESTART in past.owed:
         users = "" if changes else _users(now)  # a package does not change under anyone
         if users:
@@ -107,20 +92,14 @@ def _plan_service(todo: Todo, now: Now, past: Past, changes: bool) -> None:
                 f"{users}",
             )
             return
-        todo.add(_run("restart", started)._replace(disruption="gpu"))
+        todo.add(_run("restart", "gpu"))
     else:
         _plan_fabric(todo, now)
 
 
-def _run(verb: str, effects: tuple[Effect, ...]) -> Step:
-    return run(
-        ("systemctl", verb, SERVICE),
-        f"{verb} {SERVICE}",
-        effects=effects,
-        pays=(RESTART,),
-        barrier=True,
-        settle=SETTLE,
-    )
+def _run(verb: str, disruption: str) -> Step:
+    joins = Effect("program", smi.query_line(smi.FABRIC), "Fabric Manager has started")
+    return control(verb, SERVICE, disruption=disruption, pays=(RESTART,), barrier=True, settle=SETTLE, effects=(joins,))
 
 
 def _plan_fabric(todo: Todo, now: Now) -> None:

@@ -20,28 +20,27 @@ def look(host: Host, settings: planner.Settings | None, past: Past) -> planner.N
     if not board.is_switched:
         return planner.Now(board)
     from ..look.driver import library, loaded
-    from ..look.holds import holds, releasing
     from ..look.packages import packages
+    from ..look.systemd import service
     from ..plan.fabric_manager_packages import PACKAGES, whole_at
 
     driver = loaded(host)
-    service = fabric.service(host)
+    manager = service(host, planner.SERVICE)
     shelf = packages(host, PACKAGES, planner.UNIT)
     now = planner.Now(
         board=board,
         driver=driver.version if driver else None,
         library=library(host) if driver else None,
         packages=shelf,
-        service=service,
-        fabric=later(fabric.joined, host) if service.runs and driver else (),
-        holds=tuple(dict.fromkeys(hold.allocation for hold in (*holds(host), *releasing(host)))),
+        service=manager,
+        fabric=later(fabric.joined, host) if manager.runs and driver else (),
         umad=fabric.umad(host) if board.managers else False,
         load_file=host.file(planner.LOAD),
     )
-    if driver and service.runs and (planner.RESTART in past.owed or not whole_at(shelf, driver.version)):
-        from ..look.smi import compute_apps
+    if driver and manager.runs and (planner.RESTART in past.owed or not whole_at(shelf, driver.version)):
+        from ..look.clients import users
 
-        return now._replace(apps=later(compute_apps, host))
+        return now._replace(users=later(users, host))
     return now
 
 

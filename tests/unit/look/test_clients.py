@@ -18,7 +18,12 @@ from ansible_collections.bettercompute.bcd.plugins.module_utils.core.errors impo
 )
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.plan import Answer
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.predict import PredictedHost
-from ansible_collections.bettercompute.bcd.plugins.module_utils.look.clients import busy, device_holders, gpu_nodes
+from ansible_collections.bettercompute.bcd.plugins.module_utils.look.clients import (
+    busy,
+    device_holders,
+    gpu_nodes,
+    users,
+)
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.gpu import Gpu, Holder
 from tests.unit.fake_host import FakeHost
 
@@ -217,3 +222,32 @@ def test_another_accounts_files_are_seen_as_root() -> None:
     host.unreadable = {"/proc/77/fd/0"}  # root in a container sees that a file is open, and not which
     with pytest.raises(StepFailed, match="not in a container"):
         busy(host, GPUS)
+
+
+# -- the whole host
+
+
+def test_users_of_the_host_are_those_of_any_gpu_each_named_once() -> None:
+    host = machine(
+        {
+            "8 /srv/app": ("/dev/nvidia-caps/nvidia-cap31", "/dev/nvidia0"),
+            "9 /srv/client": ("/dev/nvidia-uvm", "/dev/nvidiactl"),
+            "10 /usr/bin/nvidia-persistenced": ("/dev/nvidia0",),
+            "11 /usr/bin/nvtop": ("/dev/nvidiactl",),
+            "4242 /usr/bin/python3": ("/dev/nvidia1", "/dev/nvidia-uvm"),
+        },
+        Answer(0, f"{A}, 4242, python3 train.py\n"),
+        {"/etc/cdi/bcd-alloc_1.json": spec(B)},
+    )
+    assert users(host) == (
+        f"the allocation alloc_1 has {B}",
+        f"process 4242 (python3 train.py) computes on {A}",
+        "process 8 (app) has /dev/nvidia-caps/nvidia-cap31 open",
+        "process 9 (client) has /dev/nvidia-uvm open",
+    )
+    assert users(machine()) == ()
+
+
+def test_where_nobody_says_who_computes_that_is_a_user() -> None:
+    (why,) = users(machine(apps=Answer(15, "Unable to determine the device handle for GPU 0: GPU is lost.\n")))
+    assert why.startswith("nvidia-smi does not say who computes (")

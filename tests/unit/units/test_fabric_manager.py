@@ -177,11 +177,15 @@ def test_check_mode_knows_the_fabric_only_after_the_start() -> None:
     ]
 
 
+ASKED = ("is-active", "is-enabled")
+
+
 @pytest.mark.parametrize("kind", ["ubuntu", "rocky9", "leap"])
 def test_a_kill_loses_nothing(kind: str) -> None:
     def shown(host: FakeHost) -> object:
         assert isinstance(host, PackageHost)
-        return dict(host.shelf.installed), set(host.shelf.held), host.programs["systemctl"](host, planner.SHOW).out
+        told = [host.programs["systemctl"](host, ("systemctl", ask, planner.SERVICE)).out for ask in ASKED]
+        return dict(host.shelf.installed), set(host.shelf.held), told
 
     assert promises.a_kill_loses_nothing(UNIT, lambda: nvswitch(kind), {}, shown) > 3
 
@@ -278,6 +282,37 @@ def busy_by_process(_host: FakeHost, board: Board) -> str:
     return "4711"
 
 
+def busy_by_open_node(host: FakeHost, _board: Board) -> str:
+    """Not a CUDA context, so that nvidia-smi lists it not."""
+    return opens(host, 77, "/usr/lib/xorg/Xorg", "/dev/nvidia0")
+
+
+def busy_by_mps_client(host: FakeHost, _board: Board) -> str:
+    """nvidia-smi lists the server of MPS alone."""
+    return opens(host, 4712, "/usr/bin/python3", "/dev/nvidia-uvm")
+
+
+def opens(host: FakeHost, pid: int, program: str, *nodes: str) -> str:
+    """A process has nodes open; the words that name it."""
+    host.links[f"/proc/{pid}/exe"] = program
+    host.links.update({f"/proc/{pid}/fd/{at}": node for at, node in enumerate(nodes)})
+    return f"process {pid} ({program.rpartition('/')[2]}) has {nodes[0]} open"
+
+
+def ended(host: FakeHost) -> None:
+    for path in [path for path in host.links if path.startswith("/proc/")]:
+        del host.links[path]
+
+
+def test_who_only_watches_gpus_or_has_no_gpu_keeps_nothing_up() -> None:
+    host = mismatched()
+    opens(host, 70, "/usr/bin/nvidia-persistenced", "/dev/nvidia0", "/dev/nvidiactl")
+    opens(host, 71, "/usr/bin/nv-fabricmanager", "/dev/nvidiactl", "/dev/nvidia-nvswitch0")
+    opens(host, 72, "/usr/bin/nv-hostengine", "/dev/nvidia0", "/dev/nvidia-uvm")
+    opens(host, 73, "/usr/bin/nvtop", "/dev/nvidiactl")
+    assert go(host).state == "converged"
+
+
 def test_where_nvidia_smi_does_not_say_who_computes_nothing_is_changed() -> None:
     board = Board()
     host = mismatched(board)
@@ -302,7 +337,7 @@ def test_a_board_that_is_as_it_should_be_is_not_asked_who_computes() -> None:
     assert [argv for argv in host.asked if "compute-apps" in argv[1]] == []
 
 
-@pytest.mark.parametrize("busy", [busy_by_hold, busy_by_process])
+@pytest.mark.parametrize("busy", [busy_by_hold, busy_by_process, busy_by_open_node, busy_by_mps_client])
 def test_a_running_one_is_not_changed_under_anyone(busy: Callable[[FakeHost, Board], str]) -> None:
     board = Board()
     host = mismatched(board)
@@ -313,6 +348,7 @@ def test_a_running_one_is_not_changed_under_anyone(busy: Callable[[FakeHost, Boa
     assert who in wait.message
     assert commands(host) == []
     board.apps.clear()
+    ended(host)
     host.files.pop("/etc/cdi/bcd-alloc7.json", None)
     assert go(host).state == "converged"
     assert board.restarts == 1

@@ -14,11 +14,12 @@ import pytest
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.outcome import Outcome
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.plan import Answer
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.step import Effect, File, run
-from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.cdi import device_names, faults
+from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.cdi import device_names
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.container_toolkit_spec import read
 from ansible_collections.bettercompute.bcd.plugins.module_utils.units.container_toolkit import UNIT
 from tests import captures
 from tests.gpu.model import Fault, Machine
+from tests.unit.cdi_rules import is_taken
 from tests.unit.container_host import REFRESH_ENV, SPEC, STAMP, ContainerHost
 from tests.unit.fake_host import FakeHost
 from tests.unit.promises import a_kill_loses_nothing, check_is_truthful, go, lines, second_pass_is_quiet
@@ -86,7 +87,7 @@ def answering(answer: Answer) -> Callable[[FakeHost, tuple[str, ...]], Answer]:
 def test_the_specification_names_every_device_by_uuid() -> None:
     host = described()
     assert names(host) == [*NAMES, "all"]
-    assert faults(host.spec()) == []
+    assert is_taken(host.spec())
     assert json.loads(host.text(STAMP) or "")["version"] == 1
     second_pass_is_quiet(UNIT, host, {})
 
@@ -187,7 +188,7 @@ def test_it_follows_the_host(change: Callable[[ContainerHost], None]) -> None:
     done = go(UNIT, host, {})
     assert (done.state, done.changed) == ("converged", True)
     assert host.files[SPEC].mode == 0o644
-    assert faults(host.spec()) == []
+    assert is_taken(host.spec())
     assert "old.so" not in (host.text(SPEC) or "")
     if change is new_driver:
         assert "libcuda.so.580.95.05" in (host.text(SPEC) or "")
@@ -204,6 +205,39 @@ def test_a_new_layout_is_described_by_its_mig_devices() -> None:
     assert found[0] == NAMES[0]
     assert NAMES[1] not in found
     assert len([name for name in found if name.startswith("MIG-") and name in listed]) == 2
+
+
+@pytest.mark.parametrize("profiles", [(), ("3g.40gb", "1g.10gb")])
+def test_devices_in_the_place_of_others_with_the_same_nodes_are_described(profiles: tuple[str, ...]) -> None:
+    """A GPU taken out and another put into its slot, MIG devices of the same layout on it."""
+    host = two_gpus()
+    if profiles:
+        with_mig(host, *profiles)
+    go(UNIT, host, {})
+    before, nodes = names(host), (host.names("/dev"), host.names("/dev/nvidia-caps"))
+    host.machine.cards[1].uuid = "GPU-0000000f-0000-4000-8000-00000000000f"
+    assert go(UNIT, host, {}).state == "converged"
+    listed = host.machine.smi(("nvidia-smi", "-L"))[1]
+    found = names(host)
+    assert (host.names("/dev"), host.names("/dev/nvidia-caps")) == nodes
+    assert found[0] == NAMES[0]
+    assert len(found) == len(before) == 2 + max(1, len(profiles))
+    assert not set(found[1:-1]) & set(before)
+    assert [name for name in found[:-1] if name not in listed] == []
+    second_pass_is_quiet(UNIT, host, {})
+
+
+def test_a_mig_device_of_another_profile_with_the_same_nodes_is_asked_for_anew() -> None:
+    host = described()
+    with_mig(host, "3g.40gb")
+    go(UNIT, host, {})
+    nodes = host.names("/dev/nvidia-caps")
+    [gi] = host.machine.cards[1].instances
+    gi.profile = next(row.id for row in host.machine.cards[1].kind.profiles if row.name == "4g.40gb")
+    host.asked.clear()
+    go(UNIT, host, {})
+    assert host.names("/dev/nvidia-caps") == nodes
+    assert [argv for argv in host.asked if argv[:3] == ("nvidia-ctk", "cdi", "generate")]
 
 
 def test_after_a_boot_without_change_nothing_is_done() -> None:

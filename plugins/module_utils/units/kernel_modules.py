@@ -8,7 +8,7 @@ from __future__ import annotations
 from ..core.host import Host
 from ..core.plan import Past, Unit
 from ..look.initramfs import initramfs
-from ..look.kernel import builtin_modules, modprobe_rivals, module, recorded_modules
+from ..look.kernel_modules import builtin_modules, modprobe_rivals, module, recorded_modules
 from ..plan import kernel_modules as planner
 from ..plan.module_settings import FIELDS, Settings, check, named, parameters_of
 from ..plan.module_settings import UNIT as NAME

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from ..core.errors import StepFailed
 from ..core.host import Host
 from ..plan import cdi
 from ..plan.container_toolkit_config import ENVIRONMENT, OUTPUT, SERVICE, UNIT_FOLDERS
@@ -12,6 +13,7 @@ from ..plan.container_toolkit_spec import STAMP, Described, Found, read_file
 from .cdi import device_nodes, gone, runtime_folder, vendor_specs
 from .driver import loaded
 from .smi import listing, parse_list
+from .smi_faults import NoAnswer
 
 SOCKETS = ("/run/nvidia-persistenced/socket", "/run/nvidia-fabricmanager/socket")
 
@@ -32,7 +34,7 @@ def described(host: Host) -> Described:
     file = host.file(OUTPUT)
     if driver is None:
         return Described(None, "", (), "", (), file, (), None, (), False, "")
-    text = listing(host)
+    text = _listing(host)
     specs = vendor_specs(host)
     mine = read_file(file)
     return Described(
@@ -49,3 +51,16 @@ def described(host: Host) -> Described:
         environment=host.read(ENVIRONMENT) or "",
         runtime_folder=runtime_folder(host),
     )
+
+
+def _listing(host: Host) -> str:
+    """nvidia-smi -L. With a lost GPU it is no whole listing, and what is made of the rest could not be checked."""
+    try:
+        return listing(host)
+    except NoAnswer as fault:
+        if not fault.gpus:
+            raise
+        raise StepFailed(
+            f"GPU {', '.join(fault.gpus)} does not answer, and until it does no new {OUTPUT} is made, of the other GPUs "
+            "neither: see the kernel's log for its Xid, and reset it or reboot the node"
+        ) from None

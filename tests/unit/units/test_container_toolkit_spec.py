@@ -394,6 +394,19 @@ def test_a_fault_never_reads_as_converged(fault: Fault, state: str) -> None:
     second_pass_is_quiet(UNIT, host, {})
 
 
+def test_a_lost_gpu_is_named_and_the_old_specification_stays() -> None:
+    host = ContainerHost(Machine.from_products(["H100-80GB"] * 8), {"docker": "28.5.2"})
+    go(UNIT, host, {"runtimes": []})
+    before = host.text(SPEC)
+    host.machine.cards[7].dead = "handle"  # behind seven lines of listing
+    lost = go(UNIT, host, {})
+    pci = host.machine.cards[7].pci[4:]
+    assert said(lost).startswith(f"GPU {pci} does not answer, and until it does no new {SPEC} is made, of the other")
+    assert (lost.state, host.text(SPEC), host.restarts) == ("progressing", before, ["docker"])
+    host.machine.cards[7].dead = ""
+    assert go(UNIT, host, {}).state == "converged"
+
+
 # -- other specifications
 
 

@@ -27,8 +27,8 @@ description:
     driver, the devices, the toolkit or the device nodes change, or when a path in it is gone. A new one is checked
     whole before it takes the place of the old one. It needs a loaded driver; until then the unit waits.
   - While one GPU is lost, C(nvidia-smi -L) lists the others only in part, so no new specification is made for them
-    either. The old one stays, and the unit fails with the lost GPU's PCI address, until that GPU is reset or the node is
-    rebooted.
+    either. The old one stays, and the unit fails with the lost GPU's PCI address, until that GPU is reset or the node
+    is rebooted.
   - C(nvidia-cdi-refresh), which newer toolkits bring along, is made to write the same file, since what it writes to
     C(/var/run/cdi) would outrank it. It makes the file anew at boot.
 options:

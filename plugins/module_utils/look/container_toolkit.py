@@ -61,6 +61,6 @@ def _listing(host: Host) -> str:
         if not fault.gpus:
             raise
         raise StepFailed(
-            f"GPU {', '.join(fault.gpus)} does not answer, and until it does no new {OUTPUT} is made, of the other GPUs "
+            f"GPU {', '.join(fault.gpus)} does not answer, and until it does no new {OUTPUT} is made, of the others "
             "neither: see the kernel's log for its Xid, and reset it or reboot the node"
         ) from None

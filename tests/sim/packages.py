@@ -269,6 +269,10 @@ def apt_get(root: str, argv: list[str]) -> Answer:
     if held and "--allow-change-held-packages" not in options:
         text = "E: Held packages were changed and -y was used without --allow-change-held-packages.\n"
         return 100, "", text
+    changes = [(one.version, here[name]["version"]) for name, one in change.come.items() if name in here]
+    older = [new for new, old in changes if number(new) < number(old)]
+    if older and "--allow-downgrades" not in options:
+        return 100, "", "E: Packages were downgraded and -y was used without --allow-downgrades.\n"
     if "-s" in options:
         out = "".join(f"Remv {name} [{here[name]['version']}]\n" for name in change.gone)
         out += "".join(f"Inst {name} ({one.version} Ubuntu:24.04 [amd64])\n" for name, one in change.come.items())

@@ -66,6 +66,10 @@ def apt_get(host: FakeHost, argv: tuple[str, ...]) -> Answer:
         if not offered or (version and version not in offered):
             return Answer(100, "", f"E: Version '{version}' for '{name}' was not found\n")
         wanted[name] = version or offered[-1]
+        have = machine.packages.get(name, "")
+        is_older = have in offered and offered.index(wanted[name]) < offered.index(have)
+        if is_older and "--allow-downgrades" not in argv:  # on paper too
+            return Answer(100, "", "E: Packages were downgraded and -y was used without --allow-downgrades.\n")
     if "-s" in argv:
         return Answer(0, "".join(f"Inst {name} ({version} x [amd64])\n" for name, version in wanted.items()))
     blocked = sorted(set(wanted) & machine.held)

@@ -151,10 +151,11 @@ def apt_get(host: FakeHost, argv: tuple[str, ...]) -> Answer:
     if any(name.isdigit() for name in host.names("/var/lib/dpkg/updates")) and not on_paper:
         return Answer(100, "", "E: dpkg was interrupted, you must manually run 'dpkg --configure -a'\n")
     come, gone, problem = _resolve(shelf, argv[argv.index("install") + 1 :], "--ignore-hold" in argv)
-    if problem.startswith("Version"):
-        return Answer(100, "", f"E: {problem}\n")
     if problem:
-        return Answer(100, f"The following packages have unmet dependencies:\n {problem}\n", HELD_BROKEN)
+        unmet = f"The following packages have unmet dependencies:\n {problem}\n"
+        return Answer(100, "", f"E: {problem}\n") if problem.startswith("Version") else Answer(100, unmet, HELD_BROKEN)
+    if any(_is_older(shelf, *one) for one in come.items()) and "--allow-downgrades" not in argv:  # on paper too
+        return Answer(100, "The following packages will be DOWNGRADED:\n", DOWNGRADED)
     if on_paper:
         lines = [f"Remv {name} [{shelf.installed[name]}]" for name in gone]
         lines += [f"Inst {name} ({version} x:1/y [amd64])" for name, version in come.items()]
@@ -167,7 +168,15 @@ def apt_get(host: FakeHost, argv: tuple[str, ...]) -> Answer:
     return Answer(0, "")
 
 
+DOWNGRADED = "E: Packages were downgraded and -y was used without --allow-downgrades.\n"
 HELD_BROKEN = "E: Unable to correct problems, you have held broken packages.\n"
+
+
+def _is_older(shelf: Shelf, name: str, version: str) -> bool:
+    """Whether a version comes before the installed one on the shelf, which has the oldest first."""
+    known = shelf.index[name]
+    have = shelf.installed.get(name, "")
+    return have in known and known.index(version) < known.index(have)
 
 
 def _resolve(shelf: Shelf, specs: tuple[str, ...], free: bool) -> tuple[dict[str, str], list[str], str]:

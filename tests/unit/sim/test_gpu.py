@@ -56,6 +56,9 @@ def test_packages_bring_the_driver_and_the_module_is_loaded_by_hand(make: Maker)
 def test_apt_tells_holds_and_what_would_go(make: Maker) -> None:
     host = make("a100")
     name = "nvidia-utils-580-server"
+    older = host.run("apt-get", "-s", "-y", "install", f"{name}=580.95.05-0ubuntu0.24.04.1")
+    said = "E: Packages were downgraded and -y was used without --allow-downgrades.\n"
+    assert (older.returncode, older.stderr) == (100, said)
     assert host.run("apt-mark", "hold", name).returncode == 0
     shown = host.run("dpkg-query", "-W", "-f", FORMAT, "nvidia-utils-*", "nvidia-none")
     assert (shown.returncode, shown.stdout) == (1, f"hi |{name}|580.105.08-0ubuntu0.24.04.1\n")

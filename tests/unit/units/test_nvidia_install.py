@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.outcome import Outcome
-from ansible_collections.bettercompute.bcd.plugins.module_utils.core.plan import Past, Plan, Todo, Unit
+from ansible_collections.bettercompute.bcd.plugins.module_utils.core.plan import Answer, Past, Plan, Todo, Unit
 from ansible_collections.bettercompute.bcd.plugins.module_utils.look.packages import packages
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.nvidia_install import install_choice
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.nvidia_packages import (
@@ -179,6 +179,9 @@ def debian() -> PackageHost:
     return apt_host(shelf, "debian")
 
 
+PINS = {"nvidia-driver-pinning-580", "nvidia-driver-pinning-590"}
+
+
 def test_the_pin_of_a_branch_comes_before_its_driver() -> None:
     host = debian()
     outcome = go(host, driver("580"))
@@ -200,6 +203,29 @@ def test_the_next_branch_takes_the_pin_s_place() -> None:
 def test_check_mode_is_truthful_where_a_pin_comes_first() -> None:
     real = promises.check_is_truthful(driver("580"), debian, {})
     assert real.state == "converged"
+
+
+def test_what_apt_would_do_is_asked_behind_the_pin() -> None:
+    """Without the pin apt's candidates are those of the newest branch, and the driver's do not fit them."""
+
+    def machine() -> PackageHost:
+        host = debian()
+        installs = host.programs["apt-get"]
+
+        def apt_get(host: Any, argv: tuple[str, ...]) -> Answer:
+            names = {spec.partition("=")[0] for spec in argv}
+            if "-s" in argv and "nvidia-driver-cuda" in names and not {*names, *host.shelf.installed} & PINS:
+                unmet = " nvidia-driver-cuda : Depends: nvidia-modprobe (>= 580) but it is not going to be installed\n"
+                return Answer(100, f"The following packages have unmet dependencies:\n{unmet}", "E: Broken packages\n")
+            return installs(host, argv)
+
+        host.programs["apt-get"] = apt_get
+        return host
+
+    planned = go(machine(), driver("580"), check=True)
+    assert planned.failure is None
+    assert said(planned)[-1].startswith("install nvidia-driver-cuda 580.95.05-1")
+    assert promises.check_is_truthful(driver("580"), machine, {}).state == "converged"
 
 
 def test_a_kill_between_pin_stream_and_packages_loses_nothing() -> None:

@@ -309,6 +309,22 @@ def test_what_a_killed_dpkg_left_is_finished_first(left: str) -> None:
     assert said(real)[0].startswith("finish what an interrupted dpkg left")
 
 
+def test_what_a_repair_brings_is_looked_at_before_more_is_installed() -> None:
+    """dpkg's journal may hold the very package that is wanted: only its repair tells."""
+    host = apt_host(Shelf({"tool": ["1.0-1"]}))
+    host.put("/var/lib/dpkg/updates/0001", "")
+    repairs = host.programs["dpkg"]
+
+    def dpkg(host: Any, argv: tuple[str, ...]) -> Any:
+        host.come("tool", "1.0-1")
+        return repairs(host, argv)
+
+    host.programs["dpkg"] = dpkg
+    outcome = go(host, installer(Wanted("tool", "1.0-1")))
+    assert (outcome.state, said(outcome)) == ("converged", ["finish what an interrupted dpkg left"])
+    assert ran(host, "apt-get") == []
+
+
 def test_our_own_half_configured_package_needs_no_second_download() -> None:
     host = apt_host(Shelf({"nvidia-smi": ["550.163.01-2"]}))
     host.come("nvidia-smi", "550.163.01-2")

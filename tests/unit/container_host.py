@@ -11,6 +11,7 @@ down; 2.x merges the files key by key first.
 from __future__ import annotations
 
 import copy
+import importlib.util
 import json
 from collections.abc import Mapping
 from typing import Any
@@ -25,6 +26,7 @@ from tests.gpu.model import Machine
 from tests.unit.fake_host import FakeHost
 
 Table = dict[str, Any]
+TOMLLIB: Any = importlib.import_module("tomllib") if importlib.util.find_spec("tomllib") else None  # since 3.11
 CONFIG = "/etc/containerd/config.toml"
 DROP_IN = "/etc/containerd/conf.d/99-zz-bcd-nvidia.toml"
 DAEMON = "/etc/docker/daemon.json"
@@ -118,7 +120,7 @@ class ContainerHost(GpuHost):
 
     def dump(self) -> Table:
         """What containerd makes of its configuration as it is."""
-        return toml.parse(containerd(self, ("containerd", "config", "dump")).out, "dump")
+        return read_toml(containerd(self, ("containerd", "config", "dump")).out, "dump")
 
     def cri(self) -> Table:
         """The CRI plugin's table of it."""
@@ -129,6 +131,17 @@ class ContainerHost(GpuHost):
     def spec(self) -> Any:
         """The vendor's specification."""
         return json.loads(self.text(SPEC) or "null")
+
+
+def read_toml(text: str, source: str) -> Table:
+    """A file as the standard library reads it, where it does; raises Refused for one that is no TOML."""
+    if TOMLLIB is None:
+        return toml.parse(text, source)
+    try:
+        found: Table = TOMLLIB.loads(text)
+    except TOMLLIB.TOMLDecodeError as fault:
+        raise Refused(f"{source}: {fault}") from None
+    return found
 
 
 def of(host: FakeHost) -> ContainerHost:
@@ -164,7 +177,7 @@ def _load(host: FakeHost, path: str) -> list[Table]:
         text = host.text(here)
         if text is None:
             raise FileNotFoundError(f"open {here}: no such file or directory")
-        loaded[here] = toml.parse(text, here)
+        loaded[here] = read_toml(text, here)
         for entry in loaded[here].get("imports", ()):
             if "*" in entry:
                 folder, _slash, last = entry.rpartition("/")

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.outcome import Outcome
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.step import File
-from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.containerd_merge import leaves
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.toml_text import render
 from ansible_collections.bettercompute.bcd.plugins.module_utils.units.container_toolkit import UNIT
 from tests.gpu.model import Machine
@@ -84,6 +83,19 @@ def host_with(version: str, files: dict[str, str]) -> ContainerHost:
 
 def ours(path: tuple[str, ...]) -> bool:
     return path[-1] in ("enable_cdi", "cdi_spec_dirs", "imports", "version") or "nvidia" in path
+
+
+def leaves(table: dict[str, Any]) -> dict[tuple[str, ...], Any]:
+    """Every value of a configuration by the keys that lead to it."""
+    found: dict[tuple[str, ...], Any] = {}
+    pending: list[tuple[tuple[str, ...], Any]] = [((), table)]
+    while pending:
+        path, value = pending.pop()
+        if isinstance(value, dict):
+            pending += [((*path, key), below) for key, below in reversed(value.items())]
+        else:
+            found[path] = value
+    return found
 
 
 def lost(before: dict[str, Any], after: dict[str, Any]) -> list[tuple[str, ...]]:

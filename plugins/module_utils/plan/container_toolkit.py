@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..core.errors import Refused
+from ..core.errors import Refused, StepFailed
 from ..core.plan import Field, Past, Plan, Todo
 from ..core.step import Effect
 from .container_runtime import PROGRAMS, RUNTIMES, UNIT, debt, restart
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 FIELDS = (Field("cdi", "cdi", (bool,)), Field("runtimes", "runtimes", (list,)))
 PROGRAM = "/usr/bin/nvidia-ctk"
 INSTALLED = "nvidia-container-toolkit is installed"  # a clause
+INSTALL = "install nvidia-container-toolkit"  # the debt: nvidia-ctk is there before all of its packages are configured
 SERVICES = {"containerd": "containerd", "docker": "docker", "crio": "crio"}  # podman runs no service
 
 
@@ -32,7 +33,7 @@ class Settings(NamedTuple):
 
 
 class Now(NamedTuple):
-    """What the host shows. `packages` is looked at where nvidia-ctk is missing.
+    """What the host shows. `packages` is looked at where nvidia-ctk is missing, or a killed pass was installing it.
 
     `runtimes` maps those that are installed to what they read, which may be known only later; podman reads nothing of
     ours. `config` and `environment` are the toolkit's files, `described` what the specification depends on.
@@ -66,8 +67,8 @@ def plan(settings: Settings, now: Now, past: Past) -> Plan:
     A daemon that restarts starts its containers again: what they have their GPUs by is there before that.
     """
     todo = Todo()
-    if not now.toolkit:
-        _plan_install(todo, now, past)
+    if now.packages is not None and not (now.toolkit and _is_whole(now.packages)):
+        _plan_install(todo, now.packages, past)
         return todo.plan()
     if settings.cdi:
         _plan_cdi(todo, settings, now, past)
@@ -80,8 +81,10 @@ def plan(settings: Settings, now: Now, past: Past) -> Plan:
 
 
 def absent(now: Now, past: Past) -> Plan:
-    """Nothing is undone; a restart that a killed pass owes is made."""
+    """Nothing is undone; a restart that a killed pass owes is made, and what it left half installed is finished."""
     todo = Todo()
+    if now.packages is not None:
+        _finish(todo, now.packages, past)
     for name, service in SERVICES.items():
         if debt(service) in past.owed:
             with todo.lane(name):
@@ -93,16 +96,33 @@ def absent(now: Now, past: Past) -> Plan:
     return todo.plan()
 
 
-def _plan_install(todo: Todo, now: Now, past: Past) -> None:
+def _is_whole(packages: Packages) -> bool:
+    from .nvidia_packages import TOOLKIT
+    from .packages import Wanted, is_there
+
+    return all(is_there(packages, Wanted(name)) for name in TOOLKIT)
+
+
+def _finish(todo: Todo, packages: Packages, past: Past) -> None:
+    """Have what was unpacked configured."""
+    from .packages import Wanted
+    from .packages_install import install
+
+    half = tuple(Wanted(name) for name, package in packages.installed.items() if not package.whole)
+    if half:
+        install(todo, packages, past, half, pays=(INSTALL,))
+
+
+def _plan_install(todo: Todo, packages: Packages, past: Past) -> None:
+    """All that is missing of the toolkit; what is half configured needs no index."""
     from .nvidia_packages import TOOLKIT
     from .packages import Wanted, not_offered, offers, refresh
     from .packages_install import install
 
-    if now.packages is None:
-        return
-    refreshed = refresh(todo, now.packages, past)
-    offered = {offer.name for offer in offers(now.packages, past, TOOLKIT)}
-    missing = [name for name in TOOLKIT if name not in offered]
+    absent = tuple(name for name in TOOLKIT if name not in packages.installed)
+    refreshed = refresh(todo, packages, past) if absent else ""
+    offered = {offer.name for offer in offers(packages, past, absent)} if absent else set()
+    missing = [name for name in absent if name not in offered]
     if missing:
         not_offered(
             todo,
@@ -118,7 +138,10 @@ def _plan_install(todo: Todo, now: Now, past: Past) -> None:
         Effect("program", "nvidia-ctk", INSTALLED),
         *(Effect("appears", path, INSTALLED) for path in brings),
     )
-    install(todo, now.packages, past, tuple(Wanted(name) for name in TOOLKIT), effects=effects)
+    if _is_whole(packages):
+        raise StepFailed(f"{UNIT}: {', '.join(TOOLKIT)} is installed, and {PROGRAM} is not there: install it again")
+    wanted = tuple(Wanted(name) for name in TOOLKIT)
+    install(todo, packages, past, wanted, effects=effects, owes=(INSTALL,), pays=(INSTALL,))
 
 
 def _plan_runtime(todo: Todo, name: str, settings: Settings, now: Now, past: Past) -> None:

@@ -78,6 +78,7 @@ def install(
     effects: tuple[Effect, ...] = (),
     disruption: str = "none",
     owes: tuple[str, ...] = (),
+    pays: tuple[str, ...] = (),
     barrier: bool = False,
     simulate: bool = True,
 ) -> bool:
@@ -87,12 +88,13 @@ def install(
     take away or change with them; a transaction that would touch others is a failed step, found by a simulation
     (without `simulate`, by apt itself). `instead_of`: packages that go in the same transaction, where they are
     installed. `effects`, `owes` and `disruption` are of the installing step, whose effects also hold what the look of
-    `now` then sees; behind a `barrier` the runner looks again. Raises Refused where packages come with the image.
+    `now` then sees; `pays` are of the step that ends it; behind a `barrier` the runner looks again. Raises Refused
+    where packages come with the image.
     """
     names = tuple(want.name for want in wanted)
     if not all(is_there(now, want) for want in wanted):
         refuse_image(now, names)
-        now = _repair(todo, now, past)
+        now = _repair(todo, now, past, wanted, pays)
     due = tuple(want for want in wanted if not is_there(now, want))
     if not due:
         settle_holds(todo, now, past, names, hold)
@@ -111,8 +113,9 @@ def install(
     step = _transaction(shown, (*due, *_locker(now, hold or bool(again))), gone, verdict)
     effects = (*step.effects, *effects)
     last = not (hold or again)
-    todo.add(step._replace(effects=effects, disruption=disruption, owes=owes, barrier=barrier and last))
-    _hold(todo, shown, tuple(dict.fromkeys((*(names if hold else ()), *again))), barrier)
+    last_pays = pays if last else ()
+    todo.add(step._replace(effects=effects, disruption=disruption, owes=owes, pays=last_pays, barrier=barrier and last))
+    _hold(todo, shown, tuple(dict.fromkeys((*(names if hold else ()), *again))), pays, barrier)
     return True
 
 
@@ -175,7 +178,7 @@ def _lift_holds(
     return again
 
 
-def _hold(todo: Todo, shown: _Shown, names: tuple[str, ...], barrier: bool = False) -> None:
+def _hold(todo: Todo, shown: _Shown, names: tuple[str, ...], pays: tuple[str, ...] = (), barrier: bool = False) -> None:
     names = tuple(name for name in names if not shown.installed[name].held)
     if not names:
         return
@@ -185,7 +188,7 @@ def _hold(todo: Todo, shown: _Shown, names: tuple[str, ...], barrier: bool = Fal
             tool_of(shown.manager).hold(packages),
             f"hold {', '.join(f'{package.name} at {package.version}' for package in packages)}",
             effects=effects,
-            pays=tuple(debt(name) for name in names),
+            pays=(*(debt(name) for name in names), *pays),
             barrier=barrier,
         )
     )
@@ -194,8 +197,8 @@ def _hold(todo: Todo, shown: _Shown, names: tuple[str, ...], barrier: bool = Fal
 # -- what a killed dpkg left
 
 
-def _repair(todo: Todo, now: Packages, past: Past) -> Packages:
-    """Finish what a killed dpkg left, before anything else; the snapshot after it."""
+def _repair(todo: Todo, now: Packages, past: Past, wanted: tuple[Wanted, ...], pays: tuple[str, ...]) -> Packages:
+    """Finish what a killed dpkg left, before anything else; the snapshot after it. It `pays` where that is all."""
     if now.manager != "apt":
         return now
     from .packages_apt import ALL, CONFIGURE, JOURNAL, parse
@@ -212,7 +215,8 @@ def _repair(todo: Todo, now: Packages, past: Past) -> Packages:
         *_Shown(after).change(()),
         *(Effect("gone", f"{JOURNAL}/{name}") for name in now.journal),
     )
-    todo.add(_finish(CONFIGURE, broken, effects))
+    ends = all(is_there(after, want) for want in wanted)
+    todo.add(_finish(CONFIGURE, broken, effects)._replace(pays=pays if ends else ()))
     return after
 
 

@@ -15,16 +15,18 @@ from ..plan.container_runtime import UNIT as NAME
 from ..plan.container_toolkit_config import CONFIG, ENVIRONMENT, Kept
 
 
-def look(host: Host, settings: planner.Settings | None, _past: Past) -> planner.Now:
+def look(host: Host, settings: planner.Settings | None, past: Past) -> planner.Now:
     """The toolkit, the runtimes that the settings are about, and what the vendor's specification depends on."""
-    if settings is None:
-        return planner.Now(True, None, {})
-    if not (host.exists(planner.PROGRAM) or host.which("nvidia-ctk")):
-        from ..look.packages import packages
+    there = settings is None or host.exists(planner.PROGRAM) or host.which("nvidia-ctk") is not None
+    packages = None
+    if not there or planner.INSTALL in past.owed:
+        from ..look.packages import packages as packages_of
         from ..plan.nvidia_packages import TOOLKIT
 
-        return planner.Now(False, packages(host, TOOLKIT, NAME), {})
-    now = planner.Now(True, None, _runtimes(host, settings))
+        packages = packages_of(host, TOOLKIT, NAME)
+    if settings is None or not there:
+        return planner.Now(there, packages, {})
+    now = planner.Now(True, packages, _runtimes(host, settings))
     if not settings.cdi:
         return now
     from ..look.container_toolkit import described, refresh_installed

@@ -20,8 +20,18 @@ from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.container_t
 )
 from ansible_collections.bettercompute.bcd.plugins.module_utils.units.container_toolkit import UNIT
 from tests.gpu.model import Machine
-from tests.unit.container_host import DAEMON, ENVIRONMENT, PACKAGED, REFRESH_ENV, RUNTIME, SPEC, ContainerHost
-from tests.unit.fake_host import FakeHost
+from tests.unit.container_host import (
+    DAEMON,
+    ENVIRONMENT,
+    PACKAGED,
+    REFRESH_ENV,
+    RUNTIME,
+    SPEC,
+    ContainerHost,
+    apt_get,
+)
+from tests.unit.container_host import PACKAGE as TOOLKIT
+from tests.unit.fake_host import FakeHost, Killed
 from tests.unit.promises import a_kill_loses_nothing, check_is_truthful, go, lines, second_pass_is_quiet
 
 HEADER = "# Managed by bettercompute.bcd: local edits are replaced.\n"
@@ -120,6 +130,92 @@ def test_a_toolkit_that_no_repository_offers_is_a_failed_step() -> None:
     assert failed.failure.retryable is True
     assert "no repository of this host offers nvidia-container-toolkit" in failed.failure.message
     assert host.restarts == []
+
+
+class Dpkg:
+    """apt that dies while it installs; `states` of the packages: U unpacked, F half configured, i installed."""
+
+    def __init__(self, host: ContainerHost, left: dict[str, str]) -> None:
+        self.left = left
+        self.states: dict[str, str] = {}
+        self.installs = 0
+        host.programs.update({"apt-get": self.apt, "dpkg-query": self.query, "dpkg": self.configure})
+
+    def apt(self, host: FakeHost, argv: tuple[str, ...]) -> Answer:
+        if "install" not in argv or "-s" in argv:
+            return apt_get(host, argv)
+        self.installs += 1
+        apt_get(host, argv)
+        if self.installs == 1:
+            self.states = dict(self.left)
+            raise Killed("apt-get")
+        self.states[TOOLKIT] = "i"
+        return Answer(0, "")
+
+    def query(self, _host: FakeHost, argv: tuple[str, ...]) -> Answer:
+        shown = [name for name in self.states if "--show" in argv or name in argv]
+        return Answer(0 if shown else 1, "".join(f"i{self.states[name]} |{name}|1.18.1-1\n" for name in shown))
+
+    def configure(self, _host: FakeHost, argv: tuple[str, ...]) -> Answer:
+        assert argv[-2:] == ("--configure", "-a")
+        self.states = dict.fromkeys(self.states, "i")
+        return Answer(0, "")
+
+
+HALF = {f"{TOOLKIT}-base": "i", TOOLKIT: "F"}
+FINISH = f"finish what an interrupted dpkg left: configure {TOOLKIT}"
+
+
+def killed_while_apt_ran(left: dict[str, str]) -> tuple[ContainerHost, Dpkg]:
+    host = host_with(toolkit=False, docker="28.5.2")
+    dpkg = Dpkg(host, left)
+    with pytest.raises(Killed):
+        go(UNIT, host, {})
+    assert "nvidia-ctk" in host.programs
+    return host, dpkg
+
+
+@pytest.mark.parametrize(
+    ("left", "finish"),
+    [
+        (HALF, FINISH),
+        ({f"{TOOLKIT}-base": "i", TOOLKIT: "U"}, FINISH),
+        ({f"{TOOLKIT}-base": "U"}, f"{FINISH}-base"),  # which brings nvidia-ctk; the other was not unpacked yet
+    ],
+)
+def test_an_installation_that_was_killed_half_way_is_finished(left: dict[str, str], finish: str) -> None:
+    check_is_truthful(UNIT, lambda: killed_while_apt_ran(left)[0], {})
+    host, dpkg = killed_while_apt_ran(left)
+    done = go(UNIT, host, {})
+    assert (done.state, dpkg.states) == ("converged", {f"{TOOLKIT}-base": "i", TOOLKIT: "i"})
+    assert lines(done)[0] == finish
+    assert ("install nvidia-container-toolkit" in lines(done)) is (TOOLKIT not in left)
+    host.asked.clear()
+    second_pass_is_quiet(UNIT, host, {})
+    assert not [argv for argv in host.asked if argv[0] == "dpkg-query"]  # a converged pass asks no package manager
+
+
+def test_an_installation_that_was_killed_before_it_began_is_made() -> None:
+    host = host_with(toolkit=False)
+    dpkg = Dpkg(host, {})
+    with pytest.raises(Killed):
+        go(UNIT, host, {})
+    assert (go(UNIT, host, {}).state, dpkg.states) == ("converged", {TOOLKIT: "i"})
+
+
+def test_removal_finishes_what_a_killed_pass_left_half_installed() -> None:
+    host, dpkg = killed_while_apt_ran(HALF)
+    assert lines(go(UNIT, host, None)) == [FINISH]
+    assert dpkg.states[TOOLKIT] == "i"
+    assert go(UNIT, host, None).changed is False
+
+
+def test_a_package_without_its_program_is_no_toolkit() -> None:
+    host = host_with(toolkit=False)
+    host.programs["dpkg-query"] = lambda _host, _argv: Answer(0, f"ii |{TOOLKIT}|1.18.1-1\n")
+    failed = go(UNIT, host, {})
+    assert failed.failure is not None
+    assert "is installed, and /usr/bin/nvidia-ctk is not there: install it again" in failed.failure.message
 
 
 def test_removal_leaves_everything_and_says_so() -> None:
@@ -448,12 +544,13 @@ def test_a_restart_that_fails_is_told_and_made_by_the_next_pass() -> None:
     good = host.programs["systemctl"]
 
     def fails(host: FakeHost, argv: tuple[str, ...]) -> Answer:
-        return Answer(1, "", "Job for docker.service failed") if argv[1:] == ("restart", "docker") else good(host, argv)
+        stopped = argv[1:] == ("restart", "docker.service")
+        return Answer(1, "", "Job for docker.service failed") if stopped else good(host, argv)
 
     host.programs["systemctl"] = fails
     failed = go(UNIT, host, {})
     assert failed.failure is not None
-    assert "systemctl restart docker exited with 1" in failed.failure.message
+    assert "systemctl restart docker.service exited with 1" in failed.failure.message
     host.programs["systemctl"] = good
     again = go(UNIT, host, {})
     assert again.state == "converged"

@@ -67,9 +67,10 @@ def nvswitch(
 
 
 def _hosts(kind: str, shelf: Shelf, board: Board) -> PackageHost:
-    def brings(_host: PackageHost, name: str) -> None:
+    def brings(host: PackageHost, name: str) -> None:
         if name.startswith(("nvidia-fabricmanager", "nvidia-fabric-manager")):
             board.installed = True
+            host.put(f"/usr/lib/systemd/system/{SERVICE}", "[Service]\n")
 
     if kind in ("ubuntu", "debian"):
         return apt_host(shelf, kind, brings)
@@ -133,11 +134,12 @@ def hold(host: FakeHost, allocation: str) -> None:
 
 def systemctl(board: Board, argv: tuple[str, ...]) -> Answer:
     verb = argv[1]
-    if verb == "show":
-        state = "masked" if board.masked else "enabled" if board.enabled else "disabled" if board.installed else ""
-        load_state = "masked" if board.masked else "loaded" if board.installed else "not-found"
-        active = "active" if board.active else "inactive"
-        return Answer(0, f"LoadState={load_state}\nActiveState={active}\nUnitFileState={state}\n")
+    if verb == "is-active":
+        state = "active" if board.active else "inactive"
+        return Answer(0 if board.active else 3 if board.installed else 4, f"{state}\n")
+    if verb == "is-enabled":
+        state = "masked" if board.masked else "enabled" if board.enabled else "disabled"
+        return Answer(0 if state == "enabled" else 1, f"{state}\n" if board.installed else "not-found\n")
     if not board.installed:
         return Answer(5, "", f"Failed to {verb} {SERVICE}: Unit {SERVICE} not found.\n")
     if verb == "enable":

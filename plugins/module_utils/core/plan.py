@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import Any, Callable, NamedTuple
 
 from .errors import NotKnownYet, NotReady, StepFailed
-from .step import Step, fail
+from .step import Step, fail, known_after
 
 
 class Pending(NamedTuple):
@@ -115,11 +115,11 @@ class Todo:
         try:
             yield
         except NotKnownYet as unknown:
-            self._steps.append(Step("later", f"{name}: known after {unknown.after}", path=name, lane=name))
+            self._steps.append(known_after(name, unknown.after, lane=name))
         except NotReady as fault:
             self.wait("NotReady", fault.message)
         except StepFailed as fault:
-            self._steps.append(fail(f"look at {name}", fault.message, retryable=fault.retryable)._replace(lane=name))
+            self._steps.append(fail(f"look at {name}", fault.message, lane=name, retryable=fault.retryable))
         finally:
             self._lane = outer
 

@@ -16,7 +16,7 @@ from .host import Host
 from .outcome import Done, Failure, Outcome, difference, joined, our_fault
 from .plan import Answer, Ask, Past, Pending, Plan, Question, Unit
 from .records import Records
-from .step import DISRUPTIONS, File, Step
+from .step import DISRUPTIONS, File, Step, known_after
 from .unknown import later
 
 ROUNDS = 20  # looks of one unit in one pass
@@ -102,7 +102,7 @@ class _Pass:
         except NotKnownYet as unknown:
             if self.host.predicted and self.applied:
                 return self.plan._replace(steps=())
-            return Plan((Step("later", f"{self.name}: known after {unknown.after}", path=self.name),))
+            return Plan((known_after(self.name, unknown.after),))
 
     def _plan_with_answers(self, now: Any) -> Plan:
         """Plan, answering the planner's questions; an answer stands until a step changes the host."""

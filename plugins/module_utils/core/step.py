@@ -88,6 +88,9 @@ def command_line(argv: tuple[str, ...], stdin: str = "") -> str:
     return " ".join(argv) + (f" <{stdin.strip()}" if stdin else "")
 
 
+# The builders, one a kind. All take the keywords that a step of any kind may have; those of its kind come first.
+
+
 def write(
     path: str,
     text: str,
@@ -95,10 +98,12 @@ def write(
     *,
     mode: int = 0o644,
     lane: str = "",
+    disruption: str = "none",
+    barrier: bool = False,
+    settle: float = 0.0,
     owes: tuple[str, ...] = (),
     pays: tuple[str, ...] = (),
     effects: tuple[Effect, ...] = (),
-    disruption: str = "none",
 ) -> Step:
     """Replace a file of ours, whole and atomically."""
     return Step(
@@ -108,10 +113,12 @@ def write(
         text=text,
         mode=mode,
         lane=lane,
+        disruption=disruption,
+        barrier=barrier,
+        settle=settle,
         owes=owes,
         pays=pays,
         effects=effects,
-        disruption=disruption,
     )
 
 
@@ -120,13 +127,26 @@ def remove(
     action: str,
     *,
     lane: str = "",
+    disruption: str = "none",
+    barrier: bool = False,
+    settle: float = 0.0,
     owes: tuple[str, ...] = (),
     pays: tuple[str, ...] = (),
     effects: tuple[Effect, ...] = (),
-    disruption: str = "none",
 ) -> Step:
     """Remove a file; one that is already absent counts as removed."""
-    return Step("remove", action, path=path, lane=lane, owes=owes, pays=pays, effects=effects, disruption=disruption)
+    return Step(
+        "remove",
+        action,
+        path=path,
+        lane=lane,
+        disruption=disruption,
+        barrier=barrier,
+        settle=settle,
+        owes=owes,
+        pays=pays,
+        effects=effects,
+    )
 
 
 def set_value(
@@ -134,12 +154,15 @@ def set_value(
     value: str,
     action: str,
     *,
-    lane: str = "",
-    disruption: str = "none",
     tries: bool = False,
     retry: bool = False,
+    lane: str = "",
+    disruption: str = "none",
+    barrier: bool = False,
+    settle: float = 0.0,
     owes: tuple[str, ...] = (),
     pays: tuple[str, ...] = (),
+    effects: tuple[Effect, ...] = (),
 ) -> Step:
     """Write a value to a file of /proc or /sys."""
     return Step(
@@ -147,12 +170,15 @@ def set_value(
         action,
         path=path,
         text=value,
-        lane=lane,
-        disruption=disruption,
         tries=f"{path}={value}" if tries else "",
         retry=retry,
+        lane=lane,
+        disruption=disruption,
+        barrier=barrier,
+        settle=settle,
         owes=owes,
         pays=pays,
+        effects=effects,
     )
 
 
@@ -160,17 +186,18 @@ def run(
     argv: tuple[str, ...],
     action: str,
     *,
-    effects: tuple[Effect, ...] = (),
-    lane: str = "",
-    disruption: str = "none",
     ok: tuple[int, ...] = (0,),
     timeout: float = TIMEOUT,
+    stdin: str = "",
+    tries: str = "",
+    retry: bool = False,
+    lane: str = "",
+    disruption: str = "none",
     barrier: bool = False,
     settle: float = 0.0,
     owes: tuple[str, ...] = (),
     pays: tuple[str, ...] = (),
-    stdin: str = "",
-    tries: str = "",
+    effects: tuple[Effect, ...] = (),
 ) -> Step:
     """Run a program; an exit status outside `ok` fails the step.
 
@@ -181,20 +208,26 @@ def run(
         "run",
         action,
         argv=argv,
-        effects=effects,
-        lane=lane,
-        disruption=disruption,
         ok=ok,
         timeout=timeout,
+        text=stdin,
+        tries=tries,
+        retry=retry,
+        lane=lane,
+        disruption=disruption,
         barrier=barrier,
         settle=settle,
         owes=owes,
         pays=pays,
-        text=stdin,
-        tries=tries,
+        effects=effects,
     )
 
 
 def fail(action: str, message: str, *, lane: str = "", retryable: bool = True) -> Step:
     """A step that this host has no means for: it fails with the message, and ends its lane only."""
     return Step("fail", action, text=message, lane=lane, retry=retryable)
+
+
+def known_after(what: str, after: str, *, lane: str = "") -> Step:
+    """A line of check mode: `what` is known only after something has happened, and the lane ends."""
+    return Step("later", f"{what}: known after {after}", path=what, lane=lane)

@@ -10,8 +10,8 @@ import re
 from ..core.host import Host
 from ..plan import cpulist
 from ..plan.cpu import CPUS, RIVALS, Policy
-
-UNIT_FILES = ("/etc/systemd/system", "/usr/lib/systemd/system", "/lib/systemd/system")
+from ..plan.systemd import RUNNING
+from .systemd import has_unit, is_active
 
 
 def cpus(host: Host, name: str) -> tuple[int, ...]:
@@ -47,10 +47,7 @@ def policies(host: Host, governor: str) -> tuple[Policy, ...]:
 
 def rivals(host: Host) -> tuple[str, ...]:
     """Active services that set governors; systemd is asked only of those that are installed."""
-    if not host.exists("/run/systemd/system"):
+    if not host.exists(RUNNING):
         return ()
-    installed = [name for name in RIVALS if any(host.exists(f"{folder}/{name}.service") for folder in UNIT_FILES)]
-    if not installed:
-        return ()
-    said = host.ask(("systemctl", "is-active", *(f"{name}.service" for name in installed))).out.split()
-    return tuple(name for name, state in zip(installed, said) if state == "active")
+    installed = [name for name in RIVALS if has_unit(host, f"{name}.service")]
+    return tuple(name for name in installed if is_active(host, f"{name}.service"))

@@ -6,6 +6,8 @@
 from __future__ import annotations
 
 from ..core.host import Host
+from ..core.plan import Past
+from ..plan.debts import owed
 from ..plan.nvidia_driver_upkeep import (
     BLACKLIST,
     NATIVE,
@@ -13,23 +15,16 @@ from ..plan.nvidia_driver_upkeep import (
     UVM_NODES,
     Native,
     Nodes,
-    Service,
     needed,
     parse_majors,
-    parse_minor,
     parse_permissions,
 )
 from .initramfs import initramfs
 from .kernel import NVIDIA, parse_nvidia
+from .nvidia_proc import taken
+from .systemd import is_active
 
 MODULES = "/sys/module"
-GPUS = "/proc/driver/nvidia/gpus"
-UNIT_FOLDERS = (
-    "/etc/systemd/system",
-    "/usr/local/lib/systemd/system",
-    "/usr/lib/systemd/system",
-    "/lib/systemd/system",
-)
 
 
 def native(host: Host) -> Native:
@@ -45,10 +40,9 @@ def modules(host: Host) -> frozenset[str]:
 
 def nodes(host: Host) -> Nodes:
     """The device nodes that the loaded driver needs and that are missing."""
-    minors = (parse_minor(host.read(f"{GPUS}/{address}/information") or "") for address in host.names(GPUS))
     wanted = needed(
         parse_majors(host.read("/proc/devices") or ""),
-        tuple(sorted(minor for minor in minors if minor is not None)),
+        tuple(sorted(gpu.minor for gpu in taken(host) if gpu.minor is not None)),
         "nvidia_modeset" in modules(host),
     )
     missing = tuple(node for node in wanted if not host.exists(node.path))
@@ -63,25 +57,7 @@ def stale(host: Host) -> tuple[str, ...]:
     return tuple(path for path, _minor in UVM_NODES if host.exists(path))
 
 
-def has_unit(host: Host, name: str) -> bool:
-    """Whether systemd has a unit file of that name."""
-    return any(host.exists(f"{folder}/{name}") for folder in UNIT_FOLDERS)
-
-
-def is_active(host: Host, name: str) -> bool:
-    """Whether a service runs."""
-    return host.ask(("systemctl", "is-active", name)).rc == 0
-
-
-def idle(host: Host, owed: frozenset[str]) -> tuple[str, ...]:
-    """The services that a pass stopped ("start <name>" is owed) and that do not run; nvidia-persistenced is its own."""
-    names = sorted(debt[len("start ") :] for debt in owed if debt.startswith("start "))
-    return tuple(name for name in names if name != PERSISTENCED and not is_active(host, f"{name}.service"))
-
-
-def persistenced(host: Host) -> Service | None:
-    """nvidia-persistenced as systemd has it, None where it is not installed."""
-    name = f"{PERSISTENCED}.service"
-    if not has_unit(host, name):
-        return None
-    return Service(host.ask(("systemctl", "is-enabled", name)).out.strip(), is_active(host, name))
+def idle(host: Host, past: Past) -> tuple[str, ...]:
+    """The services that a pass stopped and that do not run; nvidia-persistenced is looked at by itself."""
+    stopped = (name for name in owed(past.owed, "start") if name != PERSISTENCED)
+    return tuple(name for name in stopped if not is_active(host, f"{name}.service"))

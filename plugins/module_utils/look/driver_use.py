@@ -15,12 +15,12 @@ from ..plan.nvidia_driver_swap import ROOTS, SERVICES, Module, Use
 from ..plan.nvidia_driver_version import MODULE_NAMES
 from ..plan.nvidia_packages import driver_globs
 from .clients import device_holders
-from .driver_upkeep import MODULES, has_unit, is_active
+from .driver_upkeep import MODULES
 from .holds import holds, releasing
 from .kernel import refcnt, release
 from .os_release import distribution
 from .packages import packages
-from .systemd import systemd
+from .systemd import has_unit, is_active, systemd
 
 EFI = "/sys/firmware/efi"
 SECURE_BOOT = f"{EFI}/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c"

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from ..core.host import Host
-from ..plan.fabric_manager import SHOW, UMAD, Board, Joined, Service, parse_service
+from ..plan.fabric_manager import UMAD, Board, Joined
 from .nvidia_proc import taken
 
 SWITCHES = "/proc/driver/nvidia-nvswitch/devices"
@@ -48,11 +48,6 @@ def managers(host: Host) -> tuple[str, ...]:
 def products(host: Host) -> tuple[str, ...]:
     """The product names of the GPUs that the loaded driver has taken."""
     return tuple(sorted({gpu.model for gpu in taken(host) if gpu.model}))
-
-
-def service(host: Host) -> Service:
-    """Fabric Manager's service, as systemd knows it."""
-    return parse_service(host.ask(SHOW).out)
 
 
 def umad(host: Host) -> bool:

@@ -18,7 +18,7 @@ from ..plan.mig_state import QUERIED, InTheWay, Now, Seen, Shown, label
 from ..plan.smi import SMI
 from .each_gpu import Row, each_gpu
 from .mig import Tables
-from .systemd import systemd, unit_file
+from .systemd import is_active, systemd, unit_file
 
 
 def now(host: Host, settings: Settings) -> Now:
@@ -123,12 +123,10 @@ def _in_the_way(host: Host) -> InTheWay:
     from .clients import device_holders
 
     refcnt = host.read(f"/sys/module/{DRM}/refcnt")
-    names = tuple(SERVICES)
-    active = host.ask(("systemctl", "is-active", *names)).out.split()
     holders = device_holders(host)
     programs = {holder.program for node in holders.values() for holder in node if is_attendant(holder.program)} - {SMI}
     return InTheWay(
         drm=None if refcnt is None else int(refcnt.strip() or 0),
-        services=tuple(name for name, state in zip(names, active) if state == "active"),
+        services=tuple(name for name in SERVICES if is_active(host, name)),
         programs=tuple(sorted(programs)),
     )

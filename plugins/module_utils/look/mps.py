@@ -11,7 +11,8 @@ from ..core.unknown import is_known, later
 from ..plan.gpu import App, is_attendant
 from ..plan.gpu_sharing_daemon import ASK, CONTROL, questions
 from ..plan.gpu_sharing_seen import QUERIED, Card, Rival, Seen
-from ..plan.gpu_sharing_service import SERVICE, STATE, Limits, Programs
+from ..plan.gpu_sharing_service import SERVICE, Limits, Programs
+from ..plan.systemd import asks_active
 from . import smi
 from .clients import claimed, device_holders, gpu_nodes
 from .each_gpu import Row, each_gpu
@@ -27,11 +28,12 @@ COMM = CONTROL[:15]  # as much of a program's name as the kernel keeps
 
 def state(host: Host) -> str:
     """What systemd calls the state of our service: active, inactive, failed, activating ..."""
-    answer = host.ask(STATE)
+    question = asks_active(SERVICE)
+    answer = host.ask(question)
     said = answer.out.strip()
     if said not in STATES:
         words = " ".join(f"{answer.out} {answer.err}".split()) or "nothing"
-        raise StepFailed(f"{' '.join(STATE)} exited with {answer.rc} and said {words}: see that systemd answers")
+        raise StepFailed(f"{' '.join(question)} exited with {answer.rc} and said {words}: see that systemd answers")
     return said
 
 

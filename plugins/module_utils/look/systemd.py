@@ -1,12 +1,23 @@
 # Copyright (c) 2026 bettercompute
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What systemd knows of our unit files, read from files where a file tells it."""
+"""What systemd knows of services and of our unit files, read from files where a file tells it."""
 
 from __future__ import annotations
 
 from ..core.host import Host
-from ..plan.systemd import FOLDER, HOLDS, RUNNING, Systemd, UnitFile, asks_reload
+from ..plan.systemd import (
+    FOLDER,
+    FOLDERS,
+    HOLDS,
+    RUNNING,
+    Service,
+    Systemd,
+    UnitFile,
+    asks_active,
+    asks_enabled,
+    asks_reload,
+)
 
 
 def systemd(host: Host) -> Systemd:
@@ -22,4 +33,23 @@ def unit_file(host: Host, name: str, wanted_by: str, ask: bool = False) -> UnitF
         file=host.file(f"{FOLDER}/{name}"),
         enabled=host.file(bare.link) is not None,
         behind=ask and host.ask(asks_reload(name)).out.strip() == "yes",
+    )
+
+
+def has_unit(host: Host, name: str) -> bool:
+    """Whether there is a unit file of that name, of a package, an administrator's or ours."""
+    return any(host.exists(f"{folder}/{name}") for folder in FOLDERS)
+
+
+def is_active(host: Host, name: str) -> bool:
+    """Whether a unit runs."""
+    return host.ask(asks_active(name)).rc == 0
+
+
+def service(host: Host, name: str) -> Service:
+    """A service, by two programs where it is installed and none where it is not."""
+    if not has_unit(host, name):
+        return Service()
+    return Service(
+        "loaded", active=host.ask(asks_active(name)).out.strip(), enabled=host.ask(asks_enabled(name)).out.strip()
     )

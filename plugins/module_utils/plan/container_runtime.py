@@ -9,7 +9,8 @@ from typing import Any
 
 from ..core.errors import Refused
 from ..core.plan import Past, Todo
-from ..core.step import File, run, write
+from ..core.step import File, write
+from . import debts, systemd
 
 UNIT = "container-toolkit"
 RUNTIMES = ("containerd", "docker", "crio", "podman")
@@ -32,22 +33,17 @@ def with_spec_folder(folders: Any) -> list[str] | None:
 
 def debt(service: str) -> str:
     """The follow-up that a changed configuration owes."""
-    return f"restart {service}"
+    return debts.debt("restart", service)
 
 
 def restart(todo: Todo, service: str, due: bool, past: Past) -> None:
     """Plan a restart after a change, or one that a killed pass owes; what does not run is not started."""
     if not due and debt(service) not in past.owed:
         return
-    if past.ask(("systemctl", "is-active", "--quiet", service)).rc == 0:
-        todo.add(
-            run(
-                ("systemctl", "restart", service),
-                f"restart {service}, which reads its configuration only then",
-                disruption="service",
-                pays=(debt(service),),
-            )
-        )
+    unit = f"{service}.service"
+    if past.ask(systemd.asks_active(unit)).rc == 0:
+        action = f"restart {service}, which reads its configuration only then"
+        todo.add(systemd.control("restart", unit, action, pays=(debt(service),)))
 
 
 def edit(todo: Todo, path: str, text: str, file: File | None, action: str, owes: tuple[str, ...] = ()) -> None:

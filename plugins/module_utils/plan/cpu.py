@@ -152,13 +152,15 @@ def _plan_governor(todo: Todo, governor: str, now: Now) -> None:
         others = tuple(
             Effect("file", f"{CPUS}/cpu{cpu}/cpufreq/scaling_governor", governor + "\n") for cpu in policy.cpus[1:]
         )
-        step = set_value(
-            f"{CPUS}/cpu{lead}/cpufreq/scaling_governor",
-            governor,
-            f"set the governor of CPU {cpulist.render(policy.cpus)} to {governor} (now: {policy.governor})",
-            lane=f"cpu{lead}",
+        todo.add(
+            set_value(
+                f"{CPUS}/cpu{lead}/cpufreq/scaling_governor",
+                governor,
+                f"set the governor of CPU {cpulist.render(policy.cpus)} to {governor} (now: {policy.governor})",
+                lane=f"cpu{lead}",
+                effects=others,
+            )
         )
-        todo.add(step._replace(effects=others))
     if now.policies and now.systemd and not differing:
         keep(todo, AT_BOOT, render_at_boot(governor), now.at_boot, lane=AT_BOOT)
     elif not now.policies:

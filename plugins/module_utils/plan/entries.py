@@ -86,8 +86,8 @@ def _made(boot: Boot, change: Change, text: str, changed: bool) -> tuple[Step, .
     effects: tuple[Effect, ...] = ()
     if said and said.rc == 0:
         effects = (Effect("answers", LIST, predicted_list(said.out, boot.machine_id, change)),)
-    steps = [run(argv, action) for argv, action in calls]
-    return (*steps[:-1], steps[-1]._replace(pays=(DEBT,), effects=effects))
+    argv, action = calls[-1]
+    return (*(run(*call) for call in calls[:-1]), run(argv, action, pays=(DEBT,), effects=effects))
 
 
 def _calls(boot: Boot, line: str) -> list[tuple[tuple[str, ...], str]]:

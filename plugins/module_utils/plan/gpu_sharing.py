@@ -108,7 +108,7 @@ def _keep_up(todo: Todo, settings: Settings, now: Now, past: Past) -> None:
     _give_back(todo, now, tuple(uuid for uuid in served if uuid not in mine), become)
     keep(todo, now.unit.path, text, now.unit.file, owes=(systemd.RELOAD, RESTART))
     if not now.unit.enabled:
-        todo.add(systemd.enable(now.unit))
+        todo.add(systemd.enable_ours(now.unit))
     systemd.reload(todo, now.systemd, (now.unit,), differs, past, owes=(RESTART,))
     if due or not now.runs:
         _start(todo, now, shares, percentage, due)

@@ -15,7 +15,6 @@ from .gpu import Hold
 SERVICE = "bcd-mps.service"
 WANTED_BY = "multi-user.target"
 PIPE = "/run/nvidia-mps"  # what a client has to reach the daemon by
-STATE = ("systemctl", "is-active", SERVICE)
 RESTART = f"restart {SERVICE}"  # the debt
 VISIBLE = re.compile(r"^Environment=CUDA_VISIBLE_DEVICES=(.*)$", re.MULTILINE)
 

@@ -14,7 +14,7 @@ from . import smi, systemd
 from .gpu import Gpu
 from .gpu_sharing_daemon import ASK, answers, commands, questions
 from .gpu_sharing_seen import DEFAULT, EXCLUSIVE, QUERIED, Seen
-from .gpu_sharing_service import RESTART, SERVICE, STATE, Share
+from .gpu_sharing_service import RESTART, SERVICE, Share
 
 WORDS = {EXCLUSIVE: "EXCLUSIVE_PROCESS", DEFAULT: "DEFAULT"}  # as it takes them
 SETTLE = 30.0  # seconds: the service itself waits ten for its daemon
@@ -36,14 +36,12 @@ def bring_up(seen: tuple[Seen, ...], shares: tuple[Share, ...], percentage: int,
     """Start the service, or, `again`, restart it, which ends its clients."""
     says = zip(questions(len(shares)), answers(shares, percentage))
     effects = (
-        Effect("answers", " ".join(STATE), "active\n"),
         *(Effect("answers", command_line(ASK, question), answer) for question, answer in says),
         modes(seen, {share.uuid: EXCLUSIVE for share in shares}),
     )
-    verb = "restart" if again else "start"
-    return run(
-        ("systemctl", verb, SERVICE),
-        f"{verb} {SERVICE}",
+    return systemd.control(
+        "restart" if again else "start",
+        SERVICE,
         effects=effects,
         disruption="gpu",
         barrier=True,
@@ -55,11 +53,10 @@ def bring_up(seen: tuple[Seen, ...], shares: tuple[Share, ...], percentage: int,
 def bring_down(seen: tuple[Seen, ...], served: tuple[str, ...]) -> Step:
     """Stop the service, which sets the compute mode of what it served back."""
     effects = (
-        Effect("fails", " ".join(STATE), "inactive\n"),
         *(Effect("fails", command_line(ASK, question), NO_DAEMON) for question in questions(len(served))),
         modes(seen, dict.fromkeys(served, DEFAULT)),
     )
-    return systemd.stop(SERVICE, effects=effects)._replace(disruption="gpu", barrier=True)
+    return systemd.control("stop", SERVICE, effects=effects, disruption="gpu", barrier=True)
 
 
 def set_mode(gpu: Gpu, mode: str, seen: tuple[Seen, ...], become: dict[str, str]) -> Step:

@@ -213,8 +213,9 @@ def absent(now: Now, past: Past) -> Plan:
 
 def _set_transparent(policy: str) -> Step:
     shown = " ".join(f"[{word}]" if word == policy else word for word in POLICIES)
-    step = set_value(TRANSPARENT, policy, f"set transparent huge pages to {policy}", lane="transparent")
-    return step._replace(effects=(Effect("file", TRANSPARENT, shown + "\n"),))
+    action = f"set transparent huge pages to {policy}"
+    effect = Effect("file", TRANSPARENT, shown + "\n")
+    return set_value(TRANSPARENT, policy, action, lane="transparent", effects=(effect,))
 
 
 def _wait_for_small(todo: Todo, wanted: Mapping[Node, int], now: Now, past: Past) -> None:

@@ -155,14 +155,14 @@ def keep_mount(todo: Todo, seen: UnitFile, now: Mount, wanted: bool, in_use: boo
         return False
     if ours and now.right:
         rest = "".join(f"{line}\n" for line in now.text.splitlines() if line != now.shown)
-        todo.add(systemd.stop(MOUNT, effects=(Effect("file", MOUNTS, rest),)))
+        todo.add(systemd.control("stop", MOUNT, effects=(Effect("file", MOUNTS, rest),)))
     return systemd.drop_unit(todo, seen)
 
 
 def start_mount(todo: Todo, now: Mount) -> None:
     """Plan the start of the mount when it is not there."""
     if _free_for_us(todo, now):
-        todo.add(systemd.start(MOUNT, effects=(Effect("file", MOUNTS, now.text + SHOWN),)))
+        todo.add(systemd.control("start", MOUNT, effects=(Effect("file", MOUNTS, now.text + SHOWN),)))
 
 
 def mount_by_hand(todo: Todo, now: Mount) -> None:

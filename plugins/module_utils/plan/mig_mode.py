@@ -13,6 +13,7 @@ from ..core.errors import NotKnownYet
 from ..core.plan import Past, Todo
 from ..core.step import Effect, Step, run
 from . import systemd
+from .debts import debt, owed
 from .gpu import MODES, Gpu
 from .gpu_generations import generation
 from .mig_state import UNIT, InTheWay, Shown, label, mode, reset
@@ -27,7 +28,7 @@ SERVICES = {
     "dcgm.service": "nv-hostengine",
     "dcgm-exporter.service": "dcgm-exporter",
 }
-START, LOAD = "start ", f"load {DRM}"  # debts
+LOAD = debt("load", DRM)
 
 
 def is_waiting(shown: Shown, on: bool) -> bool:
@@ -47,9 +48,9 @@ def needs_reset(gpu: Gpu, shown: Shown, on: bool) -> bool:
 
 def effort(gpu: Gpu, shown: Shown, on: bool, way: InTheWay) -> Step:
     """What may bring a mode that waits: a reset, or where none is needed the mode once more. It may come to nothing."""
-    step = reset(gpu) if needs_reset(gpu, shown, on) else mode(gpu, on)
     # What holds the GPUs is part of the name, so that it is tried again once that has changed.
-    return step._replace(tries=f"MIG mode {'on' if on else 'off'} of {gpu.uuid} beside {_listed(_holders(way))}")
+    tries = f"MIG mode {'on' if on else 'off'} of {gpu.uuid} beside {_listed(_holders(way))}"
+    return reset(gpu, tries) if needs_reset(gpu, shown, on) else mode(gpu, on, tries)
 
 
 def resets(gpu: Gpu, shown: Shown, on: bool, way: InTheWay, past: Past) -> bool:
@@ -108,8 +109,8 @@ def make_way(todo: Todo, way: InTheWay) -> tuple[str, ...]:
     debts = []
     for name in way.services:
         with todo.lane(name):
-            todo.add(systemd.stop(name)._replace(disruption="gpu", owes=(START + name,)))
-        debts.append(START + name)
+            todo.add(systemd.control("stop", name, disruption="gpu", owes=(debt("start", name),)))
+        debts.append(debt("start", name))
     if way.drm == 0:
         with todo.lane(DRM):
             gone = Effect("gone", f"/sys/module/{DRM}")
@@ -121,12 +122,11 @@ def make_way(todo: Todo, way: InTheWay) -> tuple[str, ...]:
 
 def bring_back(todo: Todo, debts: tuple[str, ...], past: Past) -> None:
     """Plan that what was taken out of the way comes back, in this pass, or after one that was killed."""
-    for debt in sorted({*debts, *past.owed}):
-        if debt == LOAD:
-            with todo.lane(DRM):
-                back = Effect("file", f"/sys/module/{DRM}/refcnt", "0\n")
-                todo.add(run(("modprobe", "--", DRM), f"load the module {DRM} again", effects=(back,), pays=(debt,)))
-        elif debt.startswith(START):
-            name = debt[len(START) :]
-            with todo.lane(name):
-                todo.add(systemd.start(name)._replace(action=f"start {name} again", pays=(debt,)))
+    due = {*debts, *past.owed}
+    if LOAD in due:
+        with todo.lane(DRM):
+            back = Effect("file", f"/sys/module/{DRM}/refcnt", "0\n")
+            todo.add(run(("modprobe", "--", DRM), f"load the module {DRM} again", effects=(back,), pays=(LOAD,)))
+    for name in owed(due, "start"):
+        with todo.lane(name):
+            todo.add(systemd.control("start", name, f"start {name} again", pays=(debt("start", name),)))

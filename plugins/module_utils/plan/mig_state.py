@@ -85,7 +85,9 @@ def label(gpu: Gpu) -> str:
 CHANGED = (smi.MIG, command_line(smi.LIST), smi.query_line(QUERIED), "nvidia-ctk cdi")
 
 
-def _change(gpu: Gpu, words: tuple[str, ...], action: str, after: str, *, barrier: bool = False) -> Step:
+def _change(
+    gpu: Gpu, words: tuple[str, ...], action: str, after: str, *, barrier: bool = False, tries: str = ""
+) -> Step:
     """A step on one GPU; what it changes is known only after it."""
     effects = tuple(Effect("program", line, after) for line in CHANGED)
     nodes = Effect("appears", "/dev/nvidia-caps", after)
@@ -95,11 +97,12 @@ def _change(gpu: Gpu, words: tuple[str, ...], action: str, after: str, *, barrie
         effects=(*effects, nodes),
         disruption="gpu",
         barrier=barrier,
+        tries=tries,
         timeout=MINUTES,
     )
 
 
-def mode(gpu: Gpu, on: bool) -> Step:
+def mode(gpu: Gpu, on: bool, tries: str = "") -> Step:
     """Turn MIG mode on or off. It may wait for a reset, and nvidia-smi exits 0 all the same."""
     word = "on" if on else "off"
     return _change(
@@ -108,10 +111,11 @@ def mode(gpu: Gpu, on: bool) -> Step:
         f"turn {word} MIG mode of {label(gpu)}",
         f"MIG mode of GPU {gpu.index} is turned {word}",
         barrier=True,
+        tries=tries,
     )
 
 
-def reset(gpu: Gpu) -> Step:
+def reset(gpu: Gpu, tries: str = "") -> Step:
     """Reset this one GPU, so that its MIG mode changes."""
     return _change(
         gpu,
@@ -119,6 +123,7 @@ def reset(gpu: Gpu) -> Step:
         f"reset {label(gpu)}, so that its MIG mode changes",
         f"GPU {gpu.index} is reset",
         barrier=True,
+        tries=tries,
     )
 
 

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from ..core.plan import Past, Todo
-from ..core.step import Effect, Step, command_line, fail, run
+from ..core.step import Effect, command_line, fail, known_after, run
 from .packages import REFRESHED
 from .packages_dnf import Stream, asks_streams, parse_streams, render_streams
 
@@ -53,7 +53,7 @@ def _shows(module: str, streams: tuple[Stream, ...]) -> tuple[Effect, ...]:
 def _miss(todo: Todo, module: str, stream: str, streams: tuple[Stream, ...], refreshed: str) -> None:
     action = f"enable the module stream {module}:{stream}"
     if refreshed:
-        todo.add(Step("later", f"{action}: known after {REFRESHED}", path=action))
+        todo.add(known_after(action, REFRESHED))
         return
     there = f"it has {', '.join(one.name for one in streams)}" if streams else f"it has no module {module} at all"
     todo.add(

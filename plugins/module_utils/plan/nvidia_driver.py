@@ -24,7 +24,6 @@ from .nvidia_driver_upkeep import (
     UVM,
     Native,
     Nodes,
-    Service,
     keep_out,
     keep_running,
     make_nodes,
@@ -32,6 +31,7 @@ from .nvidia_driver_upkeep import (
 )
 from .nvidia_driver_version import FULL_VERSION, OPEN, Loaded, OnDisk, Target, branch_of
 from .settings import strict
+from .systemd import Service
 
 if TYPE_CHECKING:  # a converged host needs neither
     from .nvidia_driver_packages import Shelf

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from ..core.plan import Past, Plan, Todo
-from ..core.step import Step
+from ..core.step import known_after
 from .nvidia_driver import Now, Settings, is_on_disk, target_of
 from .nvidia_driver_flavour import UNIT
 from .nvidia_driver_swap import (
@@ -29,8 +29,10 @@ from .nvidia_driver_swap import (
 from .nvidia_driver_upkeep import LANE, NODES_LANE, PERSISTENCED, UVM
 from .nvidia_driver_version import INSTALL_DEBT, Loaded, OnDisk, Target
 
-# How the clauses go after which more is known.
-INSTALLED, LOADED, REBOOTED = "the driver is installed", "loaded", "the node is rebooted"
+# The clauses after which more is known.
+INSTALLED = "the driver is installed"
+LOADED = f"{INSTALLED} and loaded"
+REBOOTED = f"{INSTALLED} and the node is rebooted"
 
 
 def plan_unknown(settings: Settings, now: Now, past: Past) -> Plan:
@@ -38,11 +40,11 @@ def plan_unknown(settings: Settings, now: Now, past: Past) -> Plan:
     todo = Todo()
     target, notes = target_of(settings, now.gpus, now.loaded)
     todo.note(*notes)
-    obstacle = None if not now.unknown.endswith(REBOOTED) else _obstacle(target, now, past, installs=True)
+    obstacle = _obstacle(target, now, past, installs=True) if now.unknown == REBOOTED else None
     if obstacle:
         todo.wait(*obstacle)
     else:
-        todo.add(Step("later", f"{NODES_LANE} and {PERSISTENCED}: known after {now.unknown}", path=NODES_LANE))
+        todo.add(known_after(f"{NODES_LANE} and {PERSISTENCED}", now.unknown))
     return todo.plan()
 
 
@@ -88,7 +90,7 @@ def _plan_disk(todo: Todo, target: Target, now: Now, past: Past) -> Loaded | Non
         if now.loaded == Loaded(version, target.flavour):
             return Brought(brings(now.gpus, INSTALLED, loads=False))
         rebooted = _obstacle(target, now, past, installs=True) is not None
-        effects = brings(now.gpus, f"{INSTALLED} and {REBOOTED if rebooted else LOADED}", loads=not rebooted)
+        effects = brings(now.gpus, REBOOTED if rebooted else LOADED, loads=not rebooted)
         return Brought(effects, "gpu" if now.loaded else "none")
 
     coming = plan_install(todo, target, now.shelf, past, brought)
@@ -114,7 +116,7 @@ def _plan_loaded(todo: Todo, target: Target, coming: Loaded, now: Now, past: Pas
         todo.note(_untrusted(now.only_signed, now.on_disk))
     use = now.use or Use()
     others = tuple(dict.fromkeys((*others_of(use), *owed_modules(past))))
-    after = f"{INSTALLED} and {LOADED}" if installs else f"the driver is {LOADED}"
+    after = LOADED if installs else "the driver is loaded"
     with todo.lane(LANE):
         if now.loaded:
             plan_unload(todo, use, now.loaded, past)

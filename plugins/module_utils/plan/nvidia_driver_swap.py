@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ..core.plan import Past, Todo
 from ..core.step import Effect, Step, remove, run
+from . import systemd
+from .debts import debt, owed
 from .gpu_chips import PciGpu
 from .nvidia_driver_upkeep import UVM, UVM_NODES
 from .nvidia_driver_version import LIBRARY_FOLDERS, SONAME, VERSION_FILE, Loaded
@@ -21,6 +23,7 @@ from .nvidia_driver_version import LIBRARY_FOLDERS, SONAME, VERSION_FILE, Loaded
 if TYPE_CHECKING:
     from .gpu import Hold, Holder
 
+AGAIN = "load again"  # what came of loading a module that stood on the former driver
 ROOTS = ("nvidia", "nvidia_current")  # Debian's own packages have the second name
 # Which goes first where nothing else decides; what is not listed goes before them all.
 LEAF_FIRST = ("nvidia_peermem", "nv_peer_mem", "gdrdrv", "nvidia_fs", UVM, "nvidia_drm", "nvidia_modeset", "nvidia")
@@ -115,12 +118,12 @@ def plan_unload(todo: Todo, use: Use, loaded: Loaded, past: Past) -> None:
     for service in use.services:
         managed = SERVICES[service][1] in past.applied
         todo.add(
-            run(
-                ("systemctl", "stop", f"{service}.service"),
+            systemd.control(
+                "stop",
+                f"{service}.service",
                 f"stop {service}, to take the driver {loaded.version} out",
                 disruption="gpu",
-                owes=() if managed else (f"start {service}",),
-                effects=(Effect("fails", f"systemctl is-active {service}.service", "inactive\n"),),
+                owes=() if managed else (debt("start", service),),
             )
         )
     for module in leaf_first(use.stack):
@@ -130,7 +133,7 @@ def plan_unload(todo: Todo, use: Use, loaded: Loaded, past: Past) -> None:
                 f"unload the module {module.name}",
                 disruption="gpu",
                 tries=unload_name(loaded),
-                owes=() if module.plain in (*ROOTS, UVM) else (f"load {module.plain}",),
+                owes=() if module.plain in (*ROOTS, UVM) else (debt("load", module.plain),),
                 effects=(Effect("gone", f"/sys/module/{module.name}"),),
             )
         )
@@ -169,23 +172,18 @@ def load_again(todo: Todo, name: str, past: Past, disruption: str = "none") -> N
 
     One that is not NVIDIA's driver's own may not fit the new one: that is said, and stops nothing.
     """
-    step = run(("modprobe", name), f"load the module {name} again", disruption=disruption)
-    if name in OWN:
-        todo.add(step)
-        return
-    tried = f"load {name} again"
-    said = past.tried.get(tried)
+    tries = "" if name in OWN else debt(AGAIN, name)
+    said = past.tried.get(tries)
     if said:
         todo.note(f"{name} was loaded on the former driver, and cannot be loaded on this one: {said}")
     elif said is None:
-        todo.add(step._replace(tries=tried))
+        todo.add(run(("modprobe", name), f"load the module {name} again", disruption=disruption, tries=tries))
 
 
 def owed_modules(past: Past) -> tuple[str, ...]:
     """The modules that a pass took out and has not loaded again, or could not in this boot, in the order of loading."""
-    owed = {debt[len("load ") :] for debt in past.owed if debt.startswith("load ")}
-    tried = {name[len("load ") : -len(" again")] for name in past.tried if name.startswith("load ")}
-    return tuple(sorted(owed | tried, key=lambda name: (-_rank(Module(name, 0)), name)))
+    names = {*owed(past.owed, "load"), *owed(past.tried, AGAIN)}
+    return tuple(sorted(names, key=lambda name: (-_rank(Module(name, 0)), name)))
 
 
 def others_of(use: Use) -> tuple[str, ...]:
@@ -201,7 +199,7 @@ def restarts(use: Use, past: Past) -> tuple[str, ...]:
 
 def owed_services(past: Past) -> tuple[str, ...]:
     """The services that a pass stopped and did not start again."""
-    return tuple(sorted(debt[len("start ") :] for debt in past.owed if debt.startswith("start ")))
+    return owed(past.owed, "start")
 
 
 def plan_return(
@@ -222,7 +220,8 @@ def plan_return(
         if name not in modules:
             load_again(todo, name, past)
     for name in services:
-        todo.add(start_service(name)._replace(lane=name, pays=(f"start {name}",)))
+        with todo.lane(name):
+            todo.add(start_service(name, pays=(debt("start", name),)))
 
 
 def start_former(todo: Todo, past: Past) -> None:
@@ -231,17 +230,12 @@ def start_former(todo: Todo, past: Past) -> None:
         tried = f"start {name} on the former driver"
         if tried not in past.tried:
             with todo.lane(name):
-                todo.add(start_service(name)._replace(tries=tried))
+                todo.add(start_service(name, tries=tried))
 
 
-def start_service(name: str) -> Step:
+def start_service(name: str, *, pays: tuple[str, ...] = (), tries: str = "") -> Step:
     """Start one service."""
-    service = f"{name}.service"
-    return run(
-        ("systemctl", "start", service),
-        f"start {name}",
-        effects=(Effect("answers", f"systemctl is-active {service}", "active\n"),),
-    )
+    return systemd.control("start", f"{name}.service", f"start {name}", pays=pays, tries=tries)
 
 
 def brings(gpus: tuple[PciGpu, ...], after: str, loads: bool = True) -> tuple[Effect, ...]:

@@ -10,10 +10,11 @@ from typing import NamedTuple
 
 from ..core.plan import Past, Todo
 from ..core.step import File, run
-from . import initramfs
+from . import initramfs, systemd
 from .files import HEADER, keep
 from .initramfs import Initramfs
 from .nvidia_driver_flavour import UNIT
+from .systemd import Service
 
 BLACKLIST = "/etc/modprobe.d/bcd-nouveau.conf"
 # The kernel's own drivers for these GPUs, the old one and the one in Rust. One of them has the GPU, or ours has.
@@ -24,7 +25,6 @@ UVM = "nvidia_uvm"  # the module of unified memory, without which CUDA fails
 
 CONTROL, CONTROL_MINOR = "/dev/nvidiactl", 255
 MODESET, MODESET_MINOR = "/dev/nvidia-modeset", 254  # without it containers have no Vulkan
-GPU_MAJOR = 195
 UVM_NODES = (("/dev/nvidia-uvm", 0), ("/dev/nvidia-uvm-tools", 1))
 GPU_NAMES = ("nvidia", "nvidia-frontend", "nvidiactl")
 
@@ -61,13 +61,6 @@ class Nodes(NamedTuple):
     permissions: Permissions | None = Permissions()
 
 
-class Service(NamedTuple):
-    """A service as systemd has it; `enabled` is what is-enabled prints: "enabled", "disabled", "static", "masked"."""
-
-    enabled: str
-    active: bool
-
-
 # -- nouveau
 
 
@@ -100,12 +93,6 @@ def parse_majors(text: str) -> dict[str, int]:
     return {
         name: int(number) for number, name in re.findall(r"^\s*(\d+) (\S+)$", text.partition("Block")[0], re.MULTILINE)
     }
-
-
-def parse_minor(text: str) -> int | None:
-    """The node's number in /proc/driver/nvidia/gpus/<address>/information, "Device Minor: 	 0"."""
-    found = re.search(r"^Device Minor:\s*(\d+)\s*$", text, re.MULTILINE)
-    return int(found.group(1)) if found else None
 
 
 def parse_permissions(params: dict[str, str]) -> Permissions | None:
@@ -161,13 +148,13 @@ def make_nodes(todo: Todo, nodes: Nodes) -> None:
 
 def keep_running(todo: Todo, service: Service | None) -> None:
     """Plan that nvidia-persistenced runs now and at each boot, where it is installed: GPUs stay ready between jobs."""
-    if service is None:
+    if service is None or service.load == "not-found":
         return
     unit = f"{PERSISTENCED}.service"
-    if service.enabled.startswith("masked"):
+    if service.is_masked:
         todo.note(f"{PERSISTENCED} is masked and stays so: run systemctl unmask {unit} to have GPUs stay initialized")
         return
     if service.enabled == "disabled":
-        todo.add(run(("systemctl", "enable", "--no-reload", unit), f"enable {PERSISTENCED}"))
-    if not service.active:
-        todo.add(run(("systemctl", "start", unit), f"start {PERSISTENCED}"))
+        todo.add(systemd.control("enable", unit, f"enable {PERSISTENCED}"))
+    if not service.runs:
+        todo.add(systemd.control("start", unit, f"start {PERSISTENCED}"))

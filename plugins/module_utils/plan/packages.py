@@ -15,7 +15,7 @@ from typing import Any, Callable, NamedTuple
 from ..core.errors import StepFailed
 from ..core.plan import Answer, Past, Todo
 from ..core.state import STATE
-from ..core.step import Effect, Step, command_line, fail, run, write
+from ..core.step import Effect, command_line, fail, known_after, run, write
 from .distribution import Distribution
 
 REFRESHED = "the package index is refreshed"  # a clause: what is not offered now is known after it
@@ -37,11 +37,10 @@ class Package(NamedTuple):
 
 
 class Offer(NamedTuple):
-    """A package that the index offers, and from where: a URL with its suite, or a repository's name."""
+    """A package that the index offers."""
 
     name: str
     version: str
-    origin: str = ""
 
 
 class Wanted(NamedTuple):
@@ -170,7 +169,10 @@ def settle_holds(todo: Todo, now: Packages, past: Past, names: tuple[str, ...], 
 
 
 def upstream(version: str) -> str:
-    """NVIDIA's own version in a package's: "3:580.95.05-1.el9" is 580.95.05, and so is "580.95.05_k6.4.0_1-lp156"."""
+    """The maker's own version in a package's, without epoch and revision.
+
+    "3:580.95.05-1.el9" is 580.95.05, and so is "580.95.05_k6.4.0_1-lp156".
+    """
     return re.split(r"[-_~+]", version.rpartition(":")[2], maxsplit=1)[0]
 
 
@@ -215,8 +217,8 @@ def refresh(todo: Todo, now: Packages, past: Past) -> str:
         done = Effect("answers", command_line(_asks_index()), REFRESHED)
         argv = tool_of(now.manager).refresh
         todo.add(
-            run(argv, f"refresh the package index ({argv[0]})", effects=(done,))._replace(retry=True),
-            write(STAMP, STAMP_TEXT, f"note in {STAMP} that the package index is fresh")._replace(barrier=True),
+            run(argv, f"refresh the package index ({argv[0]})", effects=(done,), retry=True),
+            write(STAMP, STAMP_TEXT, f"note in {STAMP} that the package index is fresh", barrier=True),
         )
     return REFRESHED
 
@@ -244,7 +246,7 @@ def not_offered(todo: Todo, action: str, message: str, refreshed: str) -> None:
     `refreshed` is what `refresh` returned.
     """
     if refreshed:
-        todo.add(Step("later", f"{action}: known after {refreshed}", path=action))
+        todo.add(known_after(action, refreshed))
     else:
         todo.add(fail(action, message))
 

@@ -113,8 +113,10 @@ def move(size: Size, node: Node, wanted: int, now: Pages, past: Past) -> Step | 
     action = f"set the pool of {size.words} pages{on(node)} to {wanted} ({now.total} now)"
     if grows and size is G1:
         action += "; what the kernel cannot find, the boot loader reserves"
-    step = set_value(path, str(wanted), action, lane=lane(size, node), tries=True, retry=before is not None)
-    return step._replace(effects=_prediction(path, wanted, now, before is not None))
+    effects = _prediction(path, wanted, now, before is not None)
+    return set_value(
+        path, str(wanted), action, lane=lane(size, node), tries=True, retry=before is not None, effects=effects
+    )
 
 
 def _prediction(path: str, wanted: int, now: Pages, tried: bool) -> tuple[Effect, ...]:

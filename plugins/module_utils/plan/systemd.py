@@ -1,11 +1,13 @@
 # Copyright (c) 2026 bettercompute
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""systemd's unit files of ours: written, enabled, and loaded with as few daemon-reloads as can be.
+"""systemd: what it is asked of a service, how one is started and stopped, and unit files of ours.
+
+There is one question for each fact, and what changes the fact declares its answer, whichever unit asks it then.
 
 A daemon-reload can cut running containers off their GPUs and drop cgroup controllers set by hand, so it is planned
-only when a unit file changed or the manager itself says that it is behind, once for all files of a plan, and it is of
-the class `service` while holds exist. `systemctl enable` reloads too unless it is told not to.
+only when a unit file of ours changed or the manager itself says that it is behind, once for all files of a plan, and it
+is of the class `service` while holds exist. `systemctl enable` reloads too unless it is told not to.
 """
 
 from __future__ import annotations
@@ -13,13 +15,17 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ..core.plan import Past, Todo
-from ..core.step import Effect, File, Step, remove, run
+from ..core.step import Effect, File, Step, command_line, remove, run
 from .files import drop, keep
 
 RUNNING = "/run/systemd/system"  # is there exactly when systemd is PID 1
 FOLDER = "/etc/systemd/system"
+# Where units of packages and of administrators lie, in the order in which systemd takes them.
+PACKAGED = "/usr/lib/systemd/system"
+FOLDERS = (FOLDER, "/usr/local/lib/systemd/system", PACKAGED, "/lib/systemd/system")
 HOLDS = "/etc/cdi"  # holds are its bcd-*.json
 RELOAD = "daemon-reload"  # the debt
+DISRUPTION = {"stop": "service", "restart": "service"}  # of a verb
 
 
 class Systemd(NamedTuple):
@@ -27,6 +33,28 @@ class Systemd(NamedTuple):
 
     running: bool
     holds: bool = False
+
+
+class Service(NamedTuple):
+    """A service as systemd has it. `load` is "loaded", or "not-found" where there is no unit of the name.
+
+    `active` is the state that systemd prints: active, inactive, failed, activating ... `enabled` is what it prints of
+    the next boot: enabled, disabled, static, masked ...
+    """
+
+    load: str = "not-found"
+    active: str = "inactive"
+    enabled: str = ""
+
+    @property
+    def runs(self) -> bool:
+        """Whether it is up."""
+        return self.active == "active"
+
+    @property
+    def is_masked(self) -> bool:
+        """Whether it is kept from being started at all."""
+        return self.enabled.startswith("masked")
 
 
 class UnitFile(NamedTuple):
@@ -49,6 +77,16 @@ class UnitFile(NamedTuple):
         return f"{FOLDER}/{self.wanted_by}.wants/{self.name}"
 
 
+def asks_active(name: str) -> tuple[str, ...]:
+    """The question for a unit's state, which it prints; it exits 0 where that is active. `name` has its suffix."""
+    return ("systemctl", "is-active", name)
+
+
+def asks_enabled(name: str) -> tuple[str, ...]:
+    """The question whether the next boot starts a unit, which it prints."""
+    return ("systemctl", "is-enabled", name)
+
+
 def asks_reload(name: str) -> tuple[str, ...]:
     """The question whether the manager has loaded another version of a unit than is on disk; it prints yes or no."""
     return ("systemctl", "show", "--property=NeedDaemonReload", "--value", name)
@@ -58,7 +96,7 @@ def keep_unit(todo: Todo, seen: UnitFile, text: str) -> bool:
     """Plan the file and its enabling, as far as they are missing; whether a daemon-reload has to follow."""
     wrote = keep(todo, seen.path, text, seen.file, owes=(RELOAD,))
     if not seen.enabled:
-        todo.add(enable(seen))
+        todo.add(enable_ours(seen))
     return wrote
 
 
@@ -69,11 +107,9 @@ def drop_unit(todo: Todo, seen: UnitFile) -> bool:
     return drop(todo, seen.path, seen.file, owes=(RELOAD,)) or seen.enabled
 
 
-def enable(seen: UnitFile) -> Step:
-    """Enable a unit from the next boot on, without the daemon-reload that systemctl would add."""
-    return run(
-        ("systemctl", "enable", "--no-reload", seen.name), f"enable {seen.name}", effects=(Effect("file", seen.link),)
-    )
+def enable_ours(seen: UnitFile) -> Step:
+    """Enable a unit of ours, whose link shows it."""
+    return control("enable", seen.name, effects=(Effect("file", seen.link),))
 
 
 def reload(
@@ -91,16 +127,47 @@ def reload(
                 disruption="service" if systemd.holds else "none",
                 pays=(RELOAD,),
                 owes=owes,
-                effects=tuple(Effect("answers", " ".join(asks_reload(unit.name)), "no\n") for unit in units),
+                effects=tuple(Effect("answers", command_line(asks_reload(unit.name)), "no\n") for unit in units),
             )
         )
 
 
-def start(name: str, *, effects: tuple[Effect, ...] = ()) -> Step:
-    """Start a unit that does not run; `effects` say what a look then sees."""
-    return run(("systemctl", "start", name), f"start {name}", effects=effects)
+def control(
+    verb: str,
+    name: str,
+    action: str = "",
+    *,
+    disruption: str = "",
+    barrier: bool = False,
+    settle: float = 0.0,
+    owes: tuple[str, ...] = (),
+    pays: tuple[str, ...] = (),
+    tries: str = "",
+    effects: tuple[Effect, ...] = (),
+) -> Step:
+    """Have systemctl start, restart, stop or enable a unit, whose name has its suffix.
+
+    What the unit's state then is, it declares itself; `effects` say what else a look sees. By default stopping and
+    restarting have the class `service`. Enabling does without the daemon-reload that systemctl would add.
+    """
+    options = ("--no-reload",) if verb == "enable" else ()
+    return run(
+        ("systemctl", verb, *options, name),
+        action or f"{verb} {name}",
+        disruption=disruption or DISRUPTION.get(verb, "none"),
+        barrier=barrier,
+        settle=settle,
+        owes=owes,
+        pays=pays,
+        tries=tries,
+        effects=(_then(verb, name), *effects),
+    )
 
 
-def stop(name: str, *, effects: tuple[Effect, ...] = ()) -> Step:
-    """Stop a unit that runs."""
-    return run(("systemctl", "stop", name), f"stop {name}", effects=effects, disruption="service")
+def _then(verb: str, name: str) -> Effect:
+    """What systemd says of the unit after the verb."""
+    if verb == "enable":
+        return Effect("answers", command_line(asks_enabled(name)), "enabled\n")
+    if verb == "stop":
+        return Effect("fails", command_line(asks_active(name)), "inactive\n")
+    return Effect("answers", command_line(asks_active(name)), "active\n")

@@ -10,12 +10,12 @@ from ..core.host import Host
 from ..core.plan import Past, Unit
 from ..core.unknown import later
 from ..look.driver import library, loaded, on_disk
-from ..look.driver_upkeep import idle, modules, native, nodes, persistenced, stale
+from ..look.driver_upkeep import idle, modules, native, nodes, stale
 from ..look.pci import gpus
-from ..look.systemd import systemd
+from ..look.systemd import service, systemd
 from ..plan import nvidia_driver as planner
 from ..plan.nvidia_driver_flavour import UNIT as NAME
-from ..plan.nvidia_driver_upkeep import UVM
+from ..plan.nvidia_driver_upkeep import PERSISTENCED, UVM
 from ..plan.nvidia_driver_version import INSTALL_DEBT
 
 
@@ -39,9 +39,9 @@ def look(host: Host, settings: planner.Settings | None, past: Past) -> planner.N
 
         now = now._replace(shelf=shelf(host, NAME, now))
     if fits and planner.is_loaded(now.loaded, now.on_disk):
-        service = persistenced(host) if systemd(host).running else None
+        persistence = service(host, f"{PERSISTENCED}.service") if systemd(host).running else None
         left = () if UVM in now.modules else later(stale, host)
-        return now._replace(nodes=later(nodes, host), persistenced=service, idle=idle(host, past.owed), stale=left)
+        return now._replace(nodes=later(nodes, host), persistenced=persistence, idle=idle(host, past), stale=left)
     from ..look.driver_use import only_signed, use
 
     users = use(host) if now.loaded else None

@@ -1,24 +1,32 @@
 # Copyright (c) 2026 bettercompute
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Unit files of ours: what is written, enabled and reloaded, and what is left alone."""
+"""Services as systemd has them; unit files of ours: what is written, enabled and reloaded, and what is left alone."""
 
 from __future__ import annotations
 
 import pytest
 
-from ansible_collections.bettercompute.bcd.plugins.module_utils.core.plan import Answer, Past, Todo
+from ansible_collections.bettercompute.bcd.plugins.module_utils.core.plan import Answer, Ask, Past, Todo
+from ansible_collections.bettercompute.bcd.plugins.module_utils.core.predict import PredictedHost
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.step import File, Step
-from ansible_collections.bettercompute.bcd.plugins.module_utils.look.systemd import systemd, unit_file
+from ansible_collections.bettercompute.bcd.plugins.module_utils.look.systemd import (
+    has_unit,
+    is_active,
+    service,
+    systemd,
+    unit_file,
+)
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.systemd import (
     RELOAD,
+    Service,
     Systemd,
     UnitFile,
+    asks_active,
+    control,
     drop_unit,
     keep_unit,
     reload,
-    start,
-    stop,
 )
 from tests.unit.fake_host import FakeHost
 
@@ -76,8 +84,51 @@ def test_a_removal_takes_the_link_then_the_file() -> None:
 
 
 def test_starting_disturbs_nothing_and_stopping_does() -> None:
-    assert (start(NAME).argv, start(NAME).disruption) == (("systemctl", "start", NAME), "none")
-    assert (stop(NAME).argv, stop(NAME).disruption) == (("systemctl", "stop", NAME), "service")
+    steps = [control(verb, NAME) for verb in ("start", "stop", "restart", "enable")]
+    assert told(steps) == [
+        f"systemctl start {NAME}",
+        f"systemctl stop {NAME}",
+        f"systemctl restart {NAME}",
+        f"systemctl enable --no-reload {NAME}",
+    ]
+    assert [step.disruption for step in steps] == ["none", "service", "service", "none"]
+    assert control("stop", NAME, "stop it", disruption="gpu").action == "stop it"
+    assert control("stop", NAME, disruption="gpu").disruption == "gpu"
+
+
+@pytest.mark.parametrize(
+    ("verbs", "runs", "enabled"),
+    [
+        (("start",), True, "disabled"),
+        (("enable", "restart"), True, "enabled"),
+        (("start", "stop"), False, "disabled"),
+    ],
+)
+def test_in_check_mode_every_look_sees_what_became_of_a_service(
+    verbs: tuple[str, ...], runs: bool, enabled: str
+) -> None:
+    name = "x.service"
+    stopped = {"is-active": Answer(3, "inactive\n"), "is-enabled": Answer(1, "disabled\n")}
+    host = FakeHost({f"/usr/lib/systemd/system/{name}": ""}, {"systemctl": lambda _host, argv: stopped[argv[1]]})
+    predicted = PredictedHost(host)
+    assert service(predicted, name) == Service("loaded", "inactive", "disabled")
+    for verb in verbs:
+        predicted.apply(control(verb, name))
+    assert service(predicted, name) == Service("loaded", "active" if runs else "inactive", enabled)
+    assert is_active(predicted, name) is runs
+    assert predicted.answer(Ask(asks_active(name))).rc == (0 if runs else 1)
+
+
+@pytest.mark.parametrize("folder", ["/etc", "/usr/local/lib", "/usr/lib", "/lib"])
+def test_a_service_is_asked_after_only_where_it_has_a_unit(folder: str) -> None:
+    host = FakeHost(
+        {f"{folder}/systemd/system/x.service": ""}, {"systemctl": lambda _host, _argv: Answer(1, "masked\n")}
+    )
+    assert has_unit(host, "x.service")
+    assert service(host, "x.service").is_masked
+    host.asked.clear()
+    assert service(host, "y.service") == Service("not-found", "inactive", "")
+    assert host.asked == []
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,10 @@ from typing import NamedTuple
 
 from ..core.errors import Refused
 from ..core.plan import Past, Plan, Todo
-from ..core.step import Effect, File, Step, remove, run
+from ..core.step import File
 from ..core.unknown import later
 from . import initramfs
+from .debts import debt
 from .files import HEADER, drop, is_as, keep
 from .initramfs import Initramfs
 from .modprobe import Rival, options_in, parse_options, same_value
@@ -197,74 +198,31 @@ def _unshown(name: str, settings: Settings, now: Now, past: Past) -> list[str]:
 def _forget(todo: Todo, module: Module, past: Past) -> None:
     """Remove the record of a module that is as it should be; one of an earlier boot says nothing and stays."""
     if _recorded(module, past):
-        todo.add(_removal(module.name))
+        from .kernel_modules_change import forget
 
-
-def _removal(name: str) -> Step:
-    return remove(record_path(name), f"remove {record_path(name)}")
-
-
-def _load(name: str, settings: Settings) -> Step:
-    """modprobe, with what it will have brought: the module, its options' values, and whatever it registers."""
-    folder = f"/sys/module/{name}"
-    after = f"the module {name} is loaded"
-    shown = tuple(
-        Effect("file", f"{folder}/parameters/{key}", value + "\n")
-        for key, value in parse_options(settings.options.get(name, ""))
-    )
-    brings = tuple(Effect("appears", place, after) for place in ("/proc/sys", "/sys/class", "/dev"))
-    return run(
-        ("modprobe", "--", name),
-        f"load the module {name}",
-        lane=name,
-        effects=(Effect("file", f"{folder}/refcnt", "0\n"), *shown, *brings),
-    )
+        todo.add(forget(module.name))
 
 
 def _plan_module(todo: Todo, name: str, settings: Settings, now: Now, past: Past, unshown: list[str]) -> None:
     """Load what is not loaded; a loaded module takes new options by being loaded again, never while it is in use."""
     module = now.modules[name]
-    reload = f"load {name}"  # a pass that dies between unloading and loading still owes the loading
+    reload = debt("load", name)  # a pass that dies between unloading and loading still owes the loading
     if module.builtin:
         return
     if not module.loaded:
         _forget(todo, module, past)
         if name in settings.load or reload in past.owed:
-            todo.add(_load(name, settings)._replace(pays=(reload,)))
+            from .kernel_modules_change import load
+
+            todo.add(load(name, settings))
         return
     differing = [*_differing(settings.options.get(name, ""), module), *unshown]
     if not differing:
         _forget(todo, module, past)
         return
-    if module.refcnt or module.holders:
-        todo.wait(
-            "RebootRequired",
-            f"{UNIT}: {name} waits for reload: it is in use ({_users(module)}), and its options {' '.join(differing)} "
-            "take effect when it is loaded again: end its use and run again, or reboot the node",
-        )
-        return
-    again = f"load {name} with {' '.join(differing)}"
-    said = past.tried.get(again)
-    if said == "":
-        todo.note(f"{name} was loaded with {' '.join(differing)} in this boot, and the kernel shows a value of its own")
-        return
-    if said:
-        todo.wait("RebootRequired", f"{UNIT}: {said}: end what uses {name}, or reboot the node")
-        return
-    unload = _unload(
-        name,
-        f"unload the module {name}, to load it with {' '.join(differing)}",
-        (Effect("gone", f"/sys/module/{name}"),),
-    )
-    todo.add(unload._replace(owes=(reload,), tries=again))
-    if unshown or _recorded(module, past):
-        todo.add(_removal(name))
-    todo.add(_load(name, settings)._replace(disruption="service", pays=(reload,)))
+    from .kernel_modules_change import load_again
 
-
-def _unload(name: str, action: str, effects: tuple[Effect, ...]) -> Step:
-    """rmmod takes out the one module; modprobe -r would take what only it needs along, ours among it."""
-    return run(("rmmod", "--", name), action, disruption="service", effects=effects)
+    load_again(todo, name, settings, module, differing, past, recorded=bool(unshown or _recorded(module, past)))
 
 
 def _plan_unload(todo: Todo, now: Now, name: str, past: Past, gone: set[str]) -> None:
@@ -273,27 +231,10 @@ def _plan_unload(todo: Todo, now: Now, name: str, past: Past, gone: set[str]) ->
     if not module.loaded:
         _forget(todo, module, past)
         return
-    if module.refcnt or module.holders:
-        todo.wait(
-            "RebootRequired",
-            f"{UNIT}: {module.name} is kept out from the next boot and is in use now "
-            f"({_users(module)}): end its use and run again, or reboot the node",
-        )
-        return
-    gone.add(name)
-    effects = [Effect("gone", f"/sys/module/{name}")]
-    for below in now.modules.values():
-        if name in below.holders:
-            left = below.refcnt - len(gone & {*below.holders})
-            effects.append(Effect("gone", f"/sys/module/{below.name}/holders/{name}"))
-            effects.append(Effect("file", f"/sys/module/{below.name}/refcnt", f"{left}\n"))
-    todo.add(_unload(name, f"unload the module {name}, which is kept out", tuple(effects)))
-    _forget(todo, module, past)
+    from .kernel_modules_change import take_out
 
-
-def _users(module: Module) -> str:
-    holders = f", held by {', '.join(module.holders)}" if module.holders else ""
-    return f"refcnt {module.refcnt}{holders}"
+    if take_out(todo, module, now, gone):
+        _forget(todo, module, past)
 
 
 def _differing(line: str, module: Module) -> list[str]:

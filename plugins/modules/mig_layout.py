@@ -25,7 +25,8 @@ description:
   - What C(nvidia-smi) lists afterwards decides, never its exit status. A layout that is half made is completed by the
     next run.
   - Instances are lost at each reboot, and from Hopper on the mode too. The service C(bcd-mig.service) makes them again
-    at boot before anything opens a GPU, by C(nvidia-smi) alone. It stays when the unit is removed.
+    at boot before anything opens a GPU, by C(nvidia-smi) alone. It stays when the unit is removed. While any GPU has an
+    instance, starting the service changes nothing.
 options:
   state:
     description:

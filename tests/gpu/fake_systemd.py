@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import shlex
+from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.plan import Answer
@@ -26,6 +27,7 @@ CLIENTS = {
     "nvidia-fabricmanager.service": "nv-fabricmanager",
 }
 SERVES = "bcd-mps.service"
+CONDITIONS = ("ConditionPathExists", "ConditionPathExistsGlob")
 
 
 class Services:
@@ -69,6 +71,8 @@ class Services:
             return Answer(5, "", f"Failed to start {unit}: Unit {unit} not found.\n")
         if self.state.get(unit) == "active":
             return Answer(0, "", "")
+        if not self._conditions(sections(text).get("Unit", {})):
+            return Answer(0, "", "")  # passed over, which is no failure
         said = sections(text).get("Service", {})
         for key in ("ExecStartPre", "ExecStart", "ExecStartPost"):
             for line in said.get(key, ()):
@@ -81,6 +85,26 @@ class Services:
         self.state[unit] = "active" if stays else "inactive"
         self._client(unit, stays)
         return Answer(0, "", "")
+
+    def _conditions(self, said: dict[str, list[str]]) -> bool:
+        """Whether its conditions hold; only those on paths are known."""
+        for key, values in said.items():
+            if not key.startswith(("Condition", "Assert")):
+                continue
+            if key not in CONDITIONS:
+                raise NotImplementedError(key)
+            for value in values:
+                if self._there(value.lstrip("!"), key.endswith("Glob")) is value.startswith("!"):
+                    return False
+        return True
+
+    def _there(self, path: str, glob: bool) -> bool:
+        self.host.sync()
+        if not glob:
+            return self.host.exists(path)
+        words = path.split("/")
+        found = {tuple(one.split("/")[: len(words)]) for one in (*self.host.files, *self.host.links)}
+        return any(len(one) == len(words) and all(map(fnmatchcase, one, words)) for one in found)
 
     def stop(self, unit: str) -> Answer:
         """Stop it."""

@@ -5,8 +5,10 @@
 
 from __future__ import annotations
 
+import glob
 import hashlib
 import os
+from collections.abc import Callable
 
 from .machine import at, drop, names, put, read
 
@@ -86,9 +88,14 @@ def digest(root: str, unit: str) -> str:
 
 def conditions(root: str, unit: dict[str, list[str]]) -> bool:
     """Conditions on paths; one that does not hold skips the unit without failing it."""
-    for key, test in (("ConditionPathExists", os.path.exists), ("ConditionPathIsDirectory", os.path.isdir)):
+    tests: tuple[tuple[str, Callable[[str], object]], ...] = (
+        ("ConditionPathExists", os.path.exists),
+        ("ConditionPathExistsGlob", glob.glob),
+        ("ConditionPathIsDirectory", os.path.isdir),
+    )
+    for key, test in tests:
         for path in unit.get(key, ()):
-            if test(at(root, path.lstrip("!|"))) == path.startswith("!"):
+            if bool(test(at(root, path.lstrip("!|")))) == path.startswith("!"):
                 return False
     return True
 

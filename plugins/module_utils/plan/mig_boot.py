@@ -4,8 +4,9 @@
 """The boot service that makes the layouts again: instances are lost at every boot, from Hopper on the mode too.
 
 It runs nvidia-smi alone, so that it works without Ansible or Python, and stays when the unit leaves the settings. Each
-instance is made by a command of its own at its own start, so that one that is there already is refused by the driver
-and no other is made in its place; every command may fail without keeping the others, or the boot, from their turn.
+instance is made by a command of its own at its own start; every command may fail without keeping the others, or the
+boot, from their turn. It is for GPUs that have lost everything: while any has an instance, a start or restart of the
+service is passed over, since compute instances, whose places cannot be told, would be made beside those that are there.
 """
 
 from __future__ import annotations
@@ -34,6 +35,8 @@ BEFORE = ("nvidia-cdi-refresh.service", "bcd-mps.service", "nvidia-dcgm.service"
           "dcgm-exporter.service", "containerd.service", "docker.service", "crio.service", "podman.service",
           "podman-restart.service", "k3s.service", "k3s-agent.service", "kubelet.service", "libvirtd.service",
           "slurmd.service")  # fmt: skip
+# The driver shows a directory for each GPU instance here, and none before its module is loaded.
+INSTANCES = "/proc/driver/nvidia/capabilities/gpu*/mig/gi*"
 
 
 class Instance(NamedTuple):
@@ -56,15 +59,18 @@ class Target(NamedTuple):
     instances: tuple[Instance, ...] = ()
 
 
-def as_they_are(shown: Shown) -> tuple[Instance, ...]:
-    """The instances that a GPU has, for the boot service; none while MIG mode is off."""
+def as_they_are(shown: Shown, told: bool = True) -> tuple[Instance, ...]:
+    """The instances that a GPU has, for the boot service; none while MIG mode is off.
+
+    `told`: the driver takes the starts; else the largest come first, so that where it puts them leaves room for all.
+    """
     found = []
-    for gi in shown.gis if shown.on else ():
+    for gi in sorted(shown.gis, key=lambda gi: (0 if told else -gi.size, gi.start)) if shown.on else ():
         profile = known(gi.profile_name)
         names = tuple(ci.profile_name for ci in shown.parts_of(gi))
         whole = not names or [known(name).compute for name in names] == [profile.slices]
-        found.append(Instance(gi.profile_name, gi.start, () if whole else names, gi.id))
-    return tuple(sorted(found, key=by_place))
+        found.append(Instance(gi.profile_name, gi.start if told else None, () if whole else names, gi.id))
+    return tuple(found)
 
 
 def by_place(one: Instance) -> int:
@@ -101,6 +107,7 @@ def render(lines: Iterable[str]) -> str:
             "Description=MIG instances of the NVIDIA GPUs",
             f"After={' '.join(AFTER)}",
             f"Before={' '.join(BEFORE)}",
+            f"ConditionPathExistsGlob=!{INSTANCES}",
             "",
             "[Service]",
             "Type=oneshot",

@@ -198,7 +198,7 @@ def _plan_gpu(todo: Todo, seen: Seen, layout: Layout, now: Now, past: Past, foun
         _without_mode(todo, gpu, shown)
         return
     if not needs_change(gpu, layout, shown):
-        found.targets[gpu.uuid] = Target(gpu, shown.on, as_they_are(shown))
+        found.targets[gpu.uuid] = Target(gpu, shown.on, as_they_are(shown, _is_told(shown)))
         return
     from .mig_instances import as_they_will_be, plan_instances
     from .mig_mode import is_waiting, may_wait, plan_mode
@@ -206,7 +206,7 @@ def _plan_gpu(todo: Todo, seen: Seen, layout: Layout, now: Now, past: Past, foun
     on, told = layout.kind != OFF, _is_told(shown)
     way = way_of(gpu, layout, shown)
     if now.busy[gpu.uuid]:
-        found.targets[gpu.uuid] = Target(gpu, shown.on, as_they_are(shown))
+        found.targets[gpu.uuid] = Target(gpu, shown.on, as_they_are(shown, _is_told(shown)))
         found.busy[gpu.uuid] = "; ".join((f"{label(gpu)}: {', '.join(now.busy[gpu.uuid])}", *_forced(way, layout)))
         return
     found.targets[gpu.uuid] = Target(gpu, on, as_they_will_be(way, told) if on else ())

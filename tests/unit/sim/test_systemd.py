@@ -138,11 +138,14 @@ def test_a_machine_without_systemd(make: Maker) -> None:
     assert host.run("test", "-d", "/run/systemd/system").returncode == 1
 
 
-def test_a_condition_that_does_not_hold_skips_without_failing(make: Maker) -> None:
+@pytest.mark.parametrize(
+    "condition", ["ConditionPathExists=/no", "ConditionPathExistsGlob=/etc/n?/*", "ConditionPathExistsGlob=!/et?/sys*"]
+)
+def test_a_condition_that_does_not_hold_skips_without_failing(make: Maker, condition: str) -> None:
     host = make()
     host.write(
         "/etc/systemd/system/c.service",
-        "[Unit]\nConditionPathExists=/no\n[Service]\nType=oneshot\nExecStart=/bin/false\n",
+        f"[Unit]\n{condition}\n[Service]\nType=oneshot\nExecStart=/bin/false\n",
     )
     assert host.run("systemctl", "start", "c").returncode == 0
     assert host.run("systemctl", "is-active", "c").stdout == "inactive\n"

@@ -10,7 +10,7 @@ import pytest
 from ansible_collections.bettercompute.bcd.plugins.module_utils.units.mig_layout import UNIT
 from tests.gpu.model import Fault
 from tests.unit import promises
-from tests.unit.mig_hosts import A100, ALL, H100, SERVICE, go, host_of
+from tests.unit.mig_hosts import A100, ALL, H100, SERVICE, go, host_of, made
 
 # -- modes
 
@@ -125,16 +125,70 @@ def test_a_hopper_host_has_its_layout_again_after_a_reboot() -> None:
     promises.second_pass_is_quiet(UNIT, host, settings)
 
 
-def test_the_boot_service_makes_nothing_twice() -> None:
+@pytest.mark.parametrize(
+    ("product", "layout", "more"),
+    [
+        (H100, "1g.10gb:2", {}),
+        (H100, "1c.3g.40gb:2", {}),  # a third would have room
+        (H100, "2c.4g.40gb,1c.3g.40gb,1c.3g.40gb", {"gi_ids": "swapped"}),
+        (A100, "1g.5gb:2", {"driver": "460.106.00"}),  # whose nvidia-smi is not told where
+        (A100, "2c.3g.20gb", {"driver": "460.106.00"}),
+    ],
+)
+def test_the_boot_service_makes_nothing_twice(product: str, layout: str, more: dict[str, str]) -> None:
+    host = host_of(product, product, **more)
+    settings = {"gpus": [{"select": {"index": 0}, "layout": layout}]}
+    go(host, settings)
+    go(host, settings)  # by now the ids of all instances are known
+    shown, card = host.machine.instances(0), host.machine.cards[0]
+    instances = list(card.instances)
+    for _again in range(2):
+        assert host.play(("systemctl", "restart", "bcd-mig.service")).rc == 0
+        assert host.play(("systemctl", "start", "bcd-mig.service")).rc == 0
+    assert (card.instances, host.machine.instances(0)) == (instances, shown)
+    promises.second_pass_is_quiet(UNIT, host, settings)
+    host.boot()
+    assert host.play(("systemctl", "start", "bcd-mig.service")).rc == 0
+    assert host.play(("systemctl", "restart", "bcd-mig.service")).rc == 0
+    assert host.machine.instances(0) == shown
+
+
+def test_an_old_driver_is_not_told_the_starts_at_boot_either() -> None:
+    """The largest come first, so that where it puts them there is room for all."""
+    host = host_of(A100, driver="460.106.00")
+    made(host, 0, "1g.5gb", "3g.20gb", "2g.10gb")
+    settings = {"layout": "1g.5gb,3g.20gb,2g.10gb"}
+    go(host, settings)
+    lines = [line.split(" -cgi ")[1] for line in (host.text(SERVICE) or "").splitlines() if " -cgi " in line]
+    assert lines == ["3g.20gb -C", "2g.10gb -C", "1g.5gb -C"]
+    host.boot()
+    assert sorted(host.machine.instances(0)) == ["1g.5gb", "2g.10gb", "3g.20gb"]
+    promises.second_pass_is_quiet(UNIT, host, settings)
+
+
+def test_the_boot_service_leaves_a_host_alone_that_has_some_of_its_instances() -> None:
+    """What is lacking is made by the next pass, beside those that are there."""
     host = host_of(H100)
-    go(host, {"layout": "1g.10gb:2"})
-    assert host.services.start("bcd-mig.service").rc == 0
-    assert host.machine.instances(0) == ["1g.10gb", "1g.10gb"]
-    card = host.machine.cards[0]
-    card.instances = card.instances[:1]
-    host.services.stop("bcd-mig.service")
-    host.services.start("bcd-mig.service")
-    assert host.machine.instances(0) == ["1g.10gb", "1g.10gb"]
+    settings = {"layout": "1c.3g.40gb:2,1g.10gb:2"}
+    go(host, settings)
+    shown, card = host.machine.instances(0), host.machine.cards[0]
+    del card.instances[0], card.instances[-1].cis[0]
+    left = list(card.instances)
+    host.play(("systemctl", "restart", "bcd-mig.service"))
+    assert card.instances == left
+    assert go(host, settings).state == "converged"
+    assert host.machine.instances(0) == shown
+    assert all(one in card.instances for one in left)
+
+
+def test_the_boot_service_brings_back_what_a_driver_that_was_loaded_anew_has_lost() -> None:
+    host = host_of(H100)
+    go(host, {"layout": "1c.3g.40gb:2"})
+    go(host, {"layout": "1c.3g.40gb:2"})
+    host.machine.reload()
+    assert host.machine.instances(0) == []
+    host.play(("systemctl", "restart", "bcd-mig.service"))
+    assert host.machine.instances(0) == ["3g.40gb: 1c 1c"]
 
 
 def test_the_boot_service_comes_before_what_opens_gpus_and_runs_nvidia_smi_alone() -> None:

@@ -12,13 +12,12 @@ from ..plan.nvidia_driver_upkeep import (
     BLACKLIST,
     NATIVE,
     PERSISTENCED,
-    UVM_NODES,
     Native,
     Nodes,
     needed,
-    parse_majors,
     parse_permissions,
 )
+from ..plan.nvidia_nodes import UVM_NODES, parse_majors
 from .initramfs import initramfs
 from .kernel import NVIDIA, parse_nvidia
 from .nvidia_proc import taken

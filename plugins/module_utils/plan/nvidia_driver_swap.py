@@ -17,11 +17,13 @@ from ..core.step import Effect, Step, remove, run
 from . import systemd
 from .debts import debt, owed
 from .gpu_chips import PciGpu
-from .nvidia_driver_upkeep import UVM, UVM_NODES
+from .nvidia_driver_upkeep import UVM
 from .nvidia_driver_version import LIBRARY_FOLDERS, SONAME, VERSION_FILE, Loaded
+from .nvidia_nodes import UVM_NODES
 
 if TYPE_CHECKING:
-    from .gpu import Hold, Holder
+    from .gpu import Holder
+    from .holds import Hold
 
 AGAIN = "load again"  # what came of loading a module that stood on the former driver
 ROOTS = ("nvidia", "nvidia_current")  # Debian's own packages have the second name
@@ -86,7 +88,7 @@ def _rank(module: Module) -> int:
 
 def claimed_by(use: Use) -> str:
     """The live holds and pending releases in words, "" when there are none."""
-    from .gpu import claim
+    from .holds import claim
 
     return "; ".join(map(claim, use.claims))
 

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import NamedTuple
 
 from ..core.plan import Past, Todo
@@ -14,6 +13,7 @@ from . import initramfs, systemd
 from .files import HEADER, keep
 from .initramfs import Initramfs
 from .nvidia_driver_flavour import UNIT
+from .nvidia_nodes import CONTROL, CONTROL_MINOR, GPU_NAMES, MODESET, MODESET_MINOR, UVM_NAME, UVM_NODES, major_of
 from .systemd import Service
 
 BLACKLIST = "/etc/modprobe.d/bcd-nouveau.conf"
@@ -22,11 +22,6 @@ NATIVE = ("nouveau", "nova_core")
 PERSISTENCED = "nvidia-persistenced"
 LANE, NODES_LANE = "driver", "device nodes"
 UVM = "nvidia_uvm"  # the module of unified memory, without which CUDA fails
-
-CONTROL, CONTROL_MINOR = "/dev/nvidiactl", 255
-MODESET, MODESET_MINOR = "/dev/nvidia-modeset", 254  # without it containers have no Vulkan
-UVM_NODES = (("/dev/nvidia-uvm", 0), ("/dev/nvidia-uvm-tools", 1))
-GPU_NAMES = ("nvidia", "nvidia-frontend", "nvidiactl")
 
 
 class Native(NamedTuple):
@@ -88,13 +83,6 @@ def rebuild(todo: Todo, native: Native) -> None:
 # -- device nodes
 
 
-def parse_majors(text: str) -> dict[str, int]:
-    """/proc/devices: character devices, `195 nvidia` a line, up to the block devices."""
-    return {
-        name: int(number) for number, name in re.findall(r"^\s*(\d+) (\S+)$", text.partition("Block")[0], re.MULTILINE)
-    }
-
-
 def parse_permissions(params: dict[str, str]) -> Permissions | None:
     """DeviceFileMode, UID and GID of /proc/driver/nvidia/params, decimal; None for ModifyDeviceFiles 0."""
     numbers = {key: int(value) for key, value in params.items() if value.isdigit()}
@@ -111,12 +99,12 @@ def needed(majors: dict[str, int], minors: tuple[int, ...], modeset: bool = Fals
     `modeset`: the module nvidia_modeset is loaded too, and has one of its own.
     """
     found = []
-    major = next((majors[name] for name in GPU_NAMES if name in majors), None)
+    major = major_of(majors, GPU_NAMES)
     if major is not None:
         found = [Node(CONTROL, major, CONTROL_MINOR), *(Node(f"/dev/nvidia{minor}", major, minor) for minor in minors)]
         found += [Node(MODESET, major, MODESET_MINOR)] if modeset else []
-    if "nvidia-uvm" in majors:
-        found += [Node(path, majors["nvidia-uvm"], minor) for path, minor in UVM_NODES]
+    if UVM_NAME in majors:
+        found += [Node(path, majors[UVM_NAME], minor) for path, minor in UVM_NODES]
     return tuple(found)
 
 

@@ -19,7 +19,6 @@ from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.nvidia_driv
     Node,
     Permissions,
     needed,
-    parse_majors,
     parse_permissions,
 )
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.nvidia_driver_version import (
@@ -27,6 +26,7 @@ from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.nvidia_driv
     by_number,
     version_in,
 )
+from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.nvidia_nodes import number_of, parse_majors
 
 # The driver's modules as on a host with RDMA and direct storage.
 STACK = (
@@ -112,6 +112,35 @@ def test_the_nodes_that_a_driver_needs() -> None:
         "/dev/nvidiactl", 195, 255
     )
     assert needed(parse_majors("Character devices:\n  1 mem\n"), (0,)) == ()
+
+
+@pytest.mark.parametrize(
+    ("path", "number"),
+    [
+        ("/dev/nvidia7", (195, 7)),
+        ("/dev/nvidiactl", (195, 255)),
+        ("/dev/nvidia-modeset", (195, 254)),
+        ("/dev/nvidia-uvm", (511, 0)),
+        ("/dev/nvidia-uvm-tools", (511, 1)),
+        ("/dev/nvidia-caps/nvidia-cap30", (235, 30)),
+        ("/dev/nvidia-caps-imex-channels/channel2", None),  # its module is not loaded here
+        ("/dev/nvidia-caps", None),
+        ("/dev/nvidia-something1", None),
+        ("/dev/nvidia0.old", None),
+    ],
+)
+def test_a_nodes_number_is_told_by_its_name(path: str, number: tuple[int, int] | None) -> None:
+    assert number_of(path, parse_majors(DEVICES)) == number
+
+
+def test_nodes_of_racks_and_switches_have_majors_of_their_own() -> None:
+    majors = {"nvidia": 195, "nvidia-caps-imex-channels": 234, "nvidia-nvswitch": 240, "nvidia-nvlink": 241}
+    assert number_of("/dev/nvidia-caps-imex-channels/channel2", majors) == (234, 2)
+    assert number_of("/dev/nvidia-nvswitch3", majors) == (240, 3)
+    assert number_of("/dev/nvidia-nvswitchctl", majors) == (240, 255)
+    assert number_of("/dev/nvidia-nvlink", majors) == (241, 0)
+    assert number_of("/dev/nvidia-uvm", majors) is None
+    assert number_of("/dev/nvidia0", {"nvidia-frontend": 195}) == (195, 0)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,8 @@ import re
 
 from ..core.errors import NotReady, StepFailed, Unreadable
 from ..core.host import Host
-from ..plan.gpu import App, Gpu, Hold, Holder, Listed, claim, has, is_attendant, normal_pci, resolved
+from ..plan.gpu import App, Gpu, Holder, Listed, is_attendant, normal_pci
+from ..plan.holds import Hold, claim, has, resolved
 from .holds import holds, releasing
 from .nvidia_proc import DRIVER, taken
 from .smi import compute_apps, listing, parse_list
@@ -95,7 +96,7 @@ def busy(host: Host, gpus: tuple[Gpu, ...]) -> dict[str, tuple[str, ...]]:
     nodes = gpu_nodes(host, gpus)
     found = {}
     for gpu in gpus:
-        why = [claim(hold) for hold in claims if has(hold, gpu)]
+        why = [claim(hold) for hold in claims if has(hold, gpu.uuid)]
         computing, fault = apps[gpu.uuid]
         why += [fault] if fault else []
         why += [f"process {app.pid} ({app.name}) computes on it" for app in computing]
@@ -154,7 +155,7 @@ def apps_of(host: Host, gpus: tuple[Gpu, ...]) -> dict[str, tuple[tuple[App, ...
         return {gpu.uuid: _alone(host, gpu) for gpu in gpus}
     listed = _listed(host) if any(app.gpu_uuid.startswith("MIG-") for app in apps) else ()
     by_app = [(app, resolved(Hold("", (app.gpu_uuid,)), listed)) for app in apps]
-    return {gpu.uuid: (tuple(app for app, where in by_app if has(where, gpu)), "") for gpu in gpus}
+    return {gpu.uuid: (tuple(app for app, where in by_app if has(where, gpu.uuid)), "") for gpu in gpus}
 
 
 def _alone(host: Host, gpu: Gpu) -> tuple[tuple[App, ...], str]:

@@ -13,6 +13,7 @@ from typing import Any, Callable
 
 from ..core.errors import Fault, NotReady, StepFailed
 from ..core.host import Host
+from ..plan import atoms
 from ..plan.gpu import App, Gpu, Holder, MigDevice
 from ..plan.gpu_generations import generation
 from ..plan.mig import ComputeInstance, GpuInstance, layout_of, parse_profile
@@ -137,7 +138,7 @@ def _mode(row: Row) -> str:
 
 def _parts(tables: Tables, gpu: Gpu, mode: str, listed: dict[str, tuple[MigDevice, ...]] | None) -> dict[str, Any]:
     """The layout, the MIG devices and the atoms of a GPU that answers."""
-    whole = [{"id": gpu.uuid, "device_class": "gpu"}]
+    whole = [{"id": gpu.uuid, "device_class": atoms.GPU}]
     if mode != "enabled":
         return {"layout": "off" if mode else None, "mig_devices": [], "atoms": whole}
     gis = tables.gpu_instances(gpu.index)
@@ -147,7 +148,7 @@ def _parts(tables: Tables, gpu: Gpu, mode: str, listed: dict[str, tuple[MigDevic
     return {
         "layout": layout_of(True, gis, cis),
         "mig_devices": [_device(gis, ci, uuid) for ci, uuid in zip(order, named)],
-        "atoms": [{"id": f"{gpu.uuid}/gi{ci.gi}/ci{ci.id}", "device_class": "gpu.mig"} for ci in order],
+        "atoms": [{"id": atoms.mig_device(gpu.uuid, ci.gi, ci.id), "device_class": atoms.MIG} for ci in order],
     }
 
 

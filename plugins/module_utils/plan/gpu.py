@@ -30,18 +30,6 @@ class Select(NamedTuple):
     value: str | int
 
 
-class Hold(NamedTuple):
-    """An allocation that has devices of this host, or whose release still waits.
-
-    Devices are a GPU's UUID, a MIG device's "<gpu>/gi<g>/ci<c>", or a slot's "<gpu>/s<k>". A hold whose file cannot be
-    made out has a sentence on it in `fault`, and counts as holding every GPU.
-    """
-
-    allocation: str
-    devices: tuple[str, ...] = ()
-    fault: str = ""
-
-
 class Holder(NamedTuple):
     """A process that has a device node open."""
 
@@ -191,29 +179,6 @@ def matches(select: Select, gpu: Gpu) -> bool:
 def first_match(selects: tuple[Select, ...], gpu: Gpu) -> int | None:
     """The place of the first selector that takes the GPU; None when none does."""
     return next((at for at, select in enumerate(selects) if matches(select, gpu)), None)
-
-
-def parent(device: str) -> str | None:
-    """The UUID of the GPU of a device's id; None for a MIG device's own UUID, which does not say."""
-    plain = device[len("MIG-") :] if device.startswith("MIG-GPU-") else device
-    return None if plain.startswith("MIG-") else plain.partition("/")[0]
-
-
-def resolved(hold: Hold, listed: tuple[Listed, ...]) -> Hold:
-    """The hold with the GPUs of MIG UUIDs that the listing knows; it cannot say which compute instance each is."""
-    parents = {device.uuid: gpu.uuid for gpu in listed for device in gpu.devices}
-    return hold._replace(devices=tuple(parents.get(device, device) for device in hold.devices))
-
-
-def has(hold: Hold, gpu: Gpu) -> bool:
-    """Whether the hold has the GPU or a part of it; what cannot be made out has every GPU."""
-    parents = [parent(device) for device in hold.devices]
-    return bool(hold.fault) or any(found is None or found.lower() == gpu.uuid.lower() for found in parents)
-
-
-def claim(hold: Hold) -> str:
-    """The hold in a sentence on what is busy: "the allocation alloc_1 has GPU-...", or what is wrong with its file."""
-    return hold.fault or f"the allocation {hold.allocation} has {', '.join(hold.devices)}"
 
 
 def is_attendant(program: str) -> bool:

@@ -13,7 +13,7 @@ from ..core.unknown import is_known
 from . import gpu_sharing_service as service
 from . import systemd
 from .files import is_as, keep
-from .gpu import App, Gpu, claim, has
+from .gpu import App, Gpu
 from .gpu_sharing_seen import DEFAULT, EXCLUSIVE, UNIT, Now, Rival, Seen
 from .gpu_sharing_service import RESTART, SERVICE, Share
 from .settings import strict
@@ -219,8 +219,10 @@ def _is_busy(todo: Todo, now: Now, uuids: tuple[str, ...]) -> bool:
     What runs is left alone while an allocation has one, or a process computes on one. To start what is down only an
     allocation of more than slots is in the way, since slots wait for it, and a process that got its GPU without it.
     """
-    holds = [hold for hold in now.claims if any(has(hold, Gpu(-1, uuid, "", "")) for uuid in uuids)]
-    why = [claim(hold) for hold in holds if now.runs or not service.has_slots_only(hold)]
+    from .holds import claim, has, has_slots_only
+
+    holds = [hold for hold in now.claims if any(has(hold, uuid) for uuid in uuids)]
+    why = [claim(hold) for hold in holds if now.runs or not has_slots_only(hold)]
     why += [
         f"process {app.pid} ({app.name}) computes on {app.gpu_uuid}"
         for app in _computing(now)

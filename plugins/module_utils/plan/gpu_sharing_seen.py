@@ -6,12 +6,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from .gpu import App, Gpu, Hold
+from .gpu import App, Gpu
 from .gpu_sharing_service import Limits, Programs
 from .smi import NAMES
 from .systemd import Systemd, UnitFile
+
+if TYPE_CHECKING:
+    from .holds import Hold
 
 UNIT = "gpu-sharing"
 

@@ -10,7 +10,6 @@ from typing import NamedTuple
 
 from ..core.step import File
 from .files import HEADER
-from .gpu import Hold
 
 SERVICE = "bcd-mps.service"
 WANTED_BY = "multi-user.target"
@@ -52,8 +51,3 @@ def served(file: File | None) -> tuple[str, ...]:
     """The UUIDs that our unit file serves, in the daemon's order: the record of whose compute mode we set."""
     found = VISIBLE.search(file.text) if file is not None and is_ours(file) else None
     return tuple(uuid for uuid in found.group(1).split(",") if uuid) if found else ()
-
-
-def has_slots_only(hold: Hold) -> bool:
-    """Whether all that the hold has is slots, "<gpu>/s<k>", which is what the daemon is for."""
-    return not hold.fault and all(device.partition("/")[2].startswith("s") for device in hold.devices)

@@ -13,18 +13,12 @@ from ansible_collections.bettercompute.bcd.plugins.module_utils.core.errors impo
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan import gpu as plan
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.gpu import (
     Gpu,
-    Hold,
-    Listed,
-    MigDevice,
     Select,
     check_select,
     first_match,
-    has,
     is_attendant,
     matches,
     normal_pci,
-    parent,
-    resolved,
     value,
 )
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.gpu_generations import generation
@@ -218,37 +212,7 @@ def test_every_product_of_the_illustrated_rows_has_a_generation() -> None:
     }
 
 
-# -- devices and holds
-
-
-@pytest.mark.parametrize(
-    ("device", "gpu"),
-    [
-        (A, A),
-        (f"{A}/gi1/ci0", A),
-        (f"{A}/s3", A),
-        (f"MIG-{A}/2/0", A),  # up to R460 the UUID says it
-        ("MIG-0f1b7064-c96d-5f72-b79f-b5d83f478054", None),
-    ],
-)
-def test_the_gpu_of_a_device(device: str, gpu: str | None) -> None:
-    assert parent(device) == gpu
-
-
-def test_whose_gpu_a_hold_has() -> None:
-    other = H100._replace(uuid=B)
-    assert [has(Hold("a", (f"{A}/s1",)), gpu) for gpu in (H100, other)] == [True, False]
-    assert [has(Hold("a", (), fault="it cannot be read"), gpu) for gpu in (H100, other)] == [True, True]
-    assert [has(Hold("a"), gpu) for gpu in (H100, other)] == [False, False]
-
-
-def test_a_mig_devices_uuid_is_attributed_by_the_listing_and_is_any_gpus_without() -> None:
-    mig = "MIG-0f1b7064-c96d-5f72-b79f-b5d83f478054"
-    hold, other = Hold("a", (mig,)), H100._replace(uuid=B)
-    assert [has(hold, gpu) for gpu in (H100, other)] == [True, True]
-    listed = (Listed(0, "H100", A), Listed(1, "H100", B, (MigDevice("3g.40gb", 0, mig),)))
-    assert [has(resolved(hold, listed), gpu) for gpu in (H100, other)] == [False, True]
-    assert [has(resolved(hold, listed[:1]), gpu) for gpu in (H100, other)] == [True, True]
+# -- programs
 
 
 def test_who_only_attends_to_gpus() -> None:

@@ -88,8 +88,7 @@ def install(
     take away or change with them; a transaction that would touch others is a failed step, found by a simulation
     (without `simulate`, by apt itself). `instead_of`: packages that go in the same transaction, where they are
     installed. `effects`, `owes` and `disruption` are of the installing step, whose effects also hold what the look of
-    `now` then sees; `pays` are of the step that ends it; behind a `barrier` the runner looks again. Raises Refused
-    where packages come with the image.
+    `now` then sees; `pays` and a `barrier` are of the last step. Raises Refused where packages come with the image.
     """
     names = tuple(want.name for want in wanted)
     if not all(is_there(now, want) for want in wanted):

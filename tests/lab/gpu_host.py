@@ -79,6 +79,12 @@ def installed(eyes: Eyes, package: str) -> str:
     return str(found.removeprefix("installed ")) if found.startswith("installed ") else ""
 
 
+def candidate(eyes: Eyes, package: str) -> str:
+    """The version that apt would install or upgrade to by itself."""
+    shown = eyes.host.check_output("apt-cache policy %s", package)
+    return str(next(line.split()[1] for line in shown.splitlines() if line.strip().startswith("Candidate:")))
+
+
 def start_job(machine: Machine, *nodes: str) -> int:
     """A process that has the nodes open; its id."""
     command = f"nohup {JOB} {' '.join(nodes)} >/dev/null 2>&1 </dev/null & echo $!"

@@ -8,7 +8,7 @@ from __future__ import annotations
 from ..core.plan import Past, Todo
 from .fabric_manager_packages import UNIT, Need, installed
 from .nvidia_packages import fabric_manager_names
-from .packages import Offer, Packages, Wanted, not_offered, offers, refresh, settle_holds, upstream, version_key
+from .packages import Offer, Packages, Wanted, Work, not_offered, offers, refresh, settle_holds, upstream, version_key
 from .packages_install import install
 
 MAY_GO = ("nvidia-fabricmanager*", "nvidia-fabric-manager*")  # apt may change or take away these
@@ -16,7 +16,7 @@ MAY_GO = ("nvidia-fabricmanager*", "nvidia-fabric-manager*")  # apt may change o
 
 def install_exact(
     todo: Todo, now: Packages, past: Past, need: Need, whole: tuple[str, ...], missing: tuple[str, ...]
-) -> bool | None:
+) -> Work:
     """Plan the installation at the driver's exact version; returns what `keep_packages` does."""
     names = () if whole else fabric_manager_names(now.distribution, need.driver.split(".")[0])
     refreshed = refresh(todo, now, past)
@@ -24,30 +24,27 @@ def install_exact(
     lost = [name for name in missing if name not in {offer.name for offer in offered}]
     if lost:
         not_offered(todo, f"install {' and '.join(lost)}", _no_beside(now, lost), refreshed)
-        return None
+        return Work(stuck=True)
     wanted = _exact(names, offered, need.driver)
     if names and wanted is None:
         action = f"install Fabric Manager {need.driver}"
         not_offered(todo, action, _no_manager(now, names, offered, need.driver), refreshed)
-        return None
-    if missing:
-        install(todo, now, past, tuple(Wanted(name) for name in missing))
+        return Work(stuck=True)
+    if missing and install(todo, now, past, tuple(Wanted(name) for name in missing)).stuck:
+        return Work(stuck=True)
     if wanted is None:
         settle_holds(todo, now, past, whole, hold=True)
-        return False
-    return (
-        install(
-            todo,
-            now,
-            past,
-            (wanted,),
-            hold=True,
-            may_go=MAY_GO,
-            effects=need.effects,
-            disruption="gpu" if need.runs else "none",
-            owes=(need.debt,) if need.runs else (),
-        )
-        or None
+        return Work()
+    return install(
+        todo,
+        now,
+        past,
+        (wanted,),
+        hold=True,
+        may_go=MAY_GO,
+        effects=need.effects,
+        disruption="gpu" if need.runs else "none",
+        owes=(need.debt,) if need.runs else (),
     )
 
 

@@ -10,7 +10,7 @@ from typing import Callable, NamedTuple
 
 from ..core.plan import Past, Todo
 from ..core.step import Effect
-from .packages import Packages, Wanted, is_there, settle_holds, upstream
+from .packages import Packages, Wanted, Work, is_there, settle_holds, upstream
 
 UNIT = "fabric-manager"
 # What the look asks for: every name that it ever had, and what NVLink 5 needs beside it.
@@ -43,8 +43,8 @@ def whole_at(now: Packages, driver: str) -> tuple[str, ...]:
     )
 
 
-def keep_packages(todo: Todo, now: Packages, past: Past, need: Need, users: Callable[[], str]) -> bool | None:
-    """Plan the packages; whether Fabric Manager changes, None where it cannot be as it should.
+def keep_packages(todo: Todo, now: Packages, past: Past, need: Need, users: Callable[[], str]) -> Work:
+    """Plan the packages; planned is what changes Fabric Manager, and stuck what waits too.
 
     `users` tells who would lose their links when a running Fabric Manager changes, "" for nobody.
     """
@@ -52,14 +52,14 @@ def keep_packages(todo: Todo, now: Packages, past: Past, need: Need, users: Call
     missing = tuple(name for name in BESIDE if need.beside and not is_there(now, Wanted(name)))
     if whole and not missing:
         settle_holds(todo, now, past, whole, hold=True)
-        return False
+        return Work()
     if not whole and need.library not in (None, need.driver):
         todo.wait(
             "NotReady",
             f"{UNIT}: the loaded driver is {need.driver} and the installed one {need.library} (see nvidia-driver): "
             f"Fabric Manager, {installed(now)}, follows once the installed one is loaded",
         )
-        return None
+        return Work(stuck=True)
     if not whole and need.runs:
         who = users()
         if who:
@@ -68,7 +68,7 @@ def keep_packages(todo: Todo, now: Packages, past: Past, need: Need, users: Call
                 f"{UNIT}: Fabric Manager is {installed(now)} and the loaded driver {need.driver}; it is installed and "
                 f"restarted later, since {who}",
             )
-            return None
+            return Work(stuck=True)
     from .fabric_manager_install import install_exact
 
     return install_exact(todo, now, past, need, whole, missing)

@@ -26,13 +26,13 @@ def plan_switched(todo: Todo, now: Now, past: Past) -> None:
         todo.wait("NotReady", f"{UNIT}: the NVIDIA driver is not loaded yet (the unit nvidia-driver)")
         return
     need = Need(now.driver, now.library, bool(now.board.managers), now.service.runs, RESTART, _appears(now.service))
-    changes = keep_packages(todo, now.packages, past, need, lambda: _users(now))
-    if changes is None:
+    work = keep_packages(todo, now.packages, past, need, lambda: _users(now))
+    if work.stuck:
         return
     if now.board.managers:
         _load_umad(todo, now)
     with todo.lane(SERVICE):
-        _plan_service(todo, now, past, changes)
+        _plan_service(todo, now, past, work.planned)
 
 
 def _down(now: Now) -> str:

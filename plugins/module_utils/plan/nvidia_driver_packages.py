@@ -60,9 +60,8 @@ def plan_install(
     if choice is None:
         return None
     effects, disruption = brought(choice.version)
-    made = Todo()
-    planned = install_choice(
-        made,
+    work = install_choice(
+        todo,
         packages,
         past,
         choice,
@@ -71,9 +70,10 @@ def plan_install(
         effects=effects,
         disruption=disruption,
         owes=(INSTALL_DEBT,),
+        pays=(INSTALL_DEBT,),
         barrier=True,
     )
-    return _taken(todo, made, choice.version, planned)
+    return None if work.stuck else Coming(choice.version, work.planned)
 
 
 def _find(todo: Todo, target: Target, shelf: Shelf, past: Past, refreshed: str) -> Choice | None:
@@ -126,20 +126,6 @@ def _is_offered(wants: Wanted, offered: tuple[Offer, ...]) -> bool:
     return any(
         offer.name == wants.name and (not wants.version or offer.version.startswith(wants.version)) for offer in offered
     )
-
-
-def _taken(todo: Todo, made: Todo, version: str, planned: bool) -> Coming | None:
-    """Take over what was planned, whose last step settles the debt; None where a step of it cannot be taken."""
-    plan = made.plan()
-    for wait in plan.pending:
-        todo.wait(wait.reason, wait.message)
-    todo.note(*plan.notes)
-    if plan.steps:
-        last = plan.steps[-1]
-        todo.add(*plan.steps[:-1], last._replace(pays=(*last.pays, INSTALL_DEBT)))
-    if any(step.kind in ("fail", "later") for step in plan.steps):
-        return None
-    return Coming(version, planned)
 
 
 def say_what_is_wrong(todo: Todo, target: Target, version: str, shelf: Shelf) -> None:

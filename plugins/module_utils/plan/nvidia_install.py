@@ -9,7 +9,7 @@ from ..core.plan import Past, Todo
 from ..core.step import Effect
 from .module_streams import enable
 from .nvidia_packages import MAY_GO, Choice
-from .packages import Package, Packages, Wanted, is_there, settle_holds
+from .packages import Package, Packages, Wanted, Work, is_there, settle_holds
 from .packages_install import install, refuse_image
 
 MODULE = "nvidia-driver"  # of dnf
@@ -26,22 +26,25 @@ def install_choice(
     effects: tuple[Effect, ...] = (),
     disruption: str = "none",
     owes: tuple[str, ...] = (),
+    pays: tuple[str, ...] = (),
     barrier: bool = False,
-) -> bool:
+) -> Work:
     """Plan the packages of a choice at their versions, held where asked or where nothing else keeps the branch.
 
-    Whether an installation was planned. What is installed as chosen stays as it is, whatever stream is enabled.
+    What is installed as chosen stays as it is, whatever stream is enabled.
     `refreshed` is what `packages.refresh` returned; the other arguments are those of `packages_install.install`.
     """
     one, names = choice.set, tuple(want.name for want in choice.wanted)
     if all(is_there(now, want) for want in choice.wanted):
-        settle_holds(todo, now, past, names, hold or one.hold)
-        return False
+        settle_holds(todo, now, past, names, hold or one.hold, pays)
+        return Work()
     refuse_image(now, names)
     if one.stream and not enable(todo, past, MODULE, one.stream, refreshed):
-        return False
-    pinned = bool(one.first) and _pin(todo, now, past, one.first)
-    if pinned:
+        return Work(stuck=True)
+    pin = _pin(todo, now, past, one.first) if one.first else Work()
+    if pin.stuck:
+        return pin
+    if pin.planned:
         now = now._replace(installed={**now.installed, one.first: Package(one.first, "0")})
     return install(
         todo,
@@ -54,11 +57,12 @@ def install_choice(
         effects=effects,
         disruption=disruption,
         owes=owes,
+        pays=pays,
         barrier=barrier,
-        simulate=not pinned,  # what apt would do is known behind the pin
+        simulate=not pin.planned,  # what apt would do is known behind the pin
     )
 
 
-def _pin(todo: Todo, now: Packages, past: Past, name: str) -> bool:
+def _pin(todo: Todo, now: Packages, past: Past, name: str) -> Work:
     """Plan the package that pins the branch in apt's preferences; other branches' pins go."""
     return install(todo, now, past, (Wanted(name),), may_go=("nvidia-driver-pinning-*",), barrier=True)

@@ -16,6 +16,7 @@ from ..core.errors import StepFailed
 from ..core.plan import Answer, Past, Todo
 from ..core.state import STATE
 from ..core.step import Effect, command_line, fail, known_after, run, write
+from .debts import debt
 from .distribution import Distribution
 
 REFRESHED = "the package index is refreshed"  # a clause: what is not offered now is known after it
@@ -77,6 +78,14 @@ class Packages(NamedTuple):
     def version(self, name: str) -> str:
         """The version of an installed package, "" when it is not installed."""
         return self.installed[name].version if name in self.installed else ""
+
+
+class Work(NamedTuple):
+    """What is to become of packages. `planned`: their installation is planned; `stuck`: they cannot be as they should,
+    which the plan says. Neither: they are there."""
+
+    planned: bool = False
+    stuck: bool = False
 
 
 class Tool(NamedTuple):
@@ -147,22 +156,22 @@ def is_there(now: Packages, wanted: Wanted) -> bool:
     return found is not None and found.whole and wanted.version in ("", found.version)
 
 
-def debt(name: str) -> str:
-    """What a hold that was taken off owes."""
-    return f"hold {name}"
+def settle_holds(
+    todo: Todo, now: Packages, past: Past, names: tuple[str, ...], hold: bool, pays: tuple[str, ...] = ()
+) -> None:
+    """Plan that the named packages, where installed, are held, or, without `hold`, only what a killed pass owes.
 
-
-def settle_holds(todo: Todo, now: Packages, past: Past, names: tuple[str, ...], hold: bool) -> None:
-    """Plan that the named packages, where installed, are held, or, without `hold`, only what a killed pass owes."""
+    Where something is planned, it `pays`.
+    """
     due = tuple(
         name
         for name, package in now.installed.items()
-        if not package.held and ((hold and name in names) or debt(name) in past.owed)
+        if not package.held and ((hold and name in names) or debt("hold", name) in past.owed)
     )
     if due:
         from .packages_install import hold_again
 
-        hold_again(todo, now, due)
+        hold_again(todo, now, due, pays)
 
 
 # -- versions

@@ -10,18 +10,20 @@ debt until it is on again.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 from ..core.errors import Refused
 from ..core.plan import Past, Todo
 from ..core.step import Effect, Step, command_line, run
+from .debts import debt
 from .packages import (
     REFRESHED,
     Package,
     Packages,
     Verdict,
     Wanted,
+    Work,
     asks_installed,
-    debt,
     is_fresh,
     is_there,
     listed,
@@ -81,8 +83,8 @@ def install(
     pays: tuple[str, ...] = (),
     barrier: bool = False,
     simulate: bool = True,
-) -> bool:
-    """Plan that the packages are installed, in one transaction, and held; whether an installation was planned.
+) -> Work:
+    """Plan that the packages are installed, in one transaction, and held.
 
     Ours that are held are unheld first and held again after, which is a debt. `may_go`: globs of packages that apt may
     take away or change with them; a transaction that would touch others is a failed step, found by a simulation
@@ -96,8 +98,8 @@ def install(
         now = _repair(todo, now, past, wanted, pays)
     due = tuple(want for want in wanted if not is_there(now, want))
     if not due:
-        settle_holds(todo, now, past, names, hold)
-        return False
+        settle_holds(todo, now, past, names, hold, pays)
+        return Work()
     gone = tuple(name for name in instead_of if name in now.installed)
     verdict = Verdict()
     if simulate and now.manager == "apt":
@@ -106,20 +108,26 @@ def install(
         verdict = simulated(past, due, gone, may_go)
     if verdict.problem:
         not_offered(todo, f"install {listed(due)}", verdict.problem, "" if is_fresh(past) else REFRESHED)
-        return False
+        return Work(stuck=True)
     shown = _Shown(now)
     again = _lift_holds(todo, shown, tuple(want.name for want in due), gone, verdict)
-    step = _transaction(shown, (*due, *_locker(now, hold or bool(again))), gone, verdict)
-    effects = (*step.effects, *effects)
     last = not (hold or again)
-    last_pays = pays if last else ()
-    todo.add(step._replace(effects=effects, disruption=disruption, owes=owes, pays=last_pays, barrier=barrier and last))
+    come = (*due, *_locker(now, hold or bool(again)))
+    ends = {"pays": pays, "barrier": barrier} if last else {}
+    todo.add(_transaction(shown, come, gone, verdict, effects, disruption=disruption, owes=owes, **ends))
     _hold(todo, shown, tuple(dict.fromkeys((*(names if hold else ()), *again))), pays, barrier)
-    return True
+    return Work(planned=True)
 
 
-def _transaction(shown: _Shown, wanted: tuple[Wanted, ...], gone: tuple[str, ...], verdict: Verdict) -> Step:
-    """The installing step."""
+def _transaction(
+    shown: _Shown,
+    wanted: tuple[Wanted, ...],
+    gone: tuple[str, ...],
+    verdict: Verdict,
+    effects: tuple[Effect, ...],
+    **terms: Any,
+) -> Step:
+    """The installing step; `effects` are those beside what the look of the packages sees, `terms` as of `run`."""
     tool = tool_of(shown.manager)
     goes = tuple(dict.fromkeys((*gone, *verdict.removed)))
     had = {name: package.version for name, package in shown.installed.items()}
@@ -127,10 +135,10 @@ def _transaction(shown: _Shown, wanted: tuple[Wanted, ...], gone: tuple[str, ...
     come = [*changed, *(Package(want.name, want.version or had.get(want.name, "0")) for want in wanted)]
     action = f"install {listed(wanted)}{', in place of ' + ', '.join(goes) if goes else ''}"
     argv = tool.install((*wanted, *verdict.along), gone)
-    return run(argv, action, ok=tool.installed_ok, effects=shown.change(come, goes))
+    return run(argv, action, ok=tool.installed_ok, effects=(*shown.change(come, goes), *effects), **terms)
 
 
-def hold_again(todo: Todo, now: Packages, due: tuple[str, ...]) -> None:
+def hold_again(todo: Todo, now: Packages, due: tuple[str, ...], pays: tuple[str, ...] = ()) -> None:
     """Plan that these installed packages are held (see `settle_holds`)."""
     locker = _locker(now, True)
     shown = _Shown(now)
@@ -144,7 +152,7 @@ def hold_again(todo: Todo, now: Packages, due: tuple[str, ...]) -> None:
                 effects=shown.change(come),
             )
         )
-    _hold(todo, shown, due)
+    _hold(todo, shown, due, pays)
 
 
 # -- holds
@@ -171,7 +179,7 @@ def _lift_holds(
                 tool_of(shown.manager).unhold(packages),
                 f"take the hold off {', '.join(lifted)}",
                 effects=effects,
-                owes=tuple(debt(name) for name in again),
+                owes=tuple(debt("hold", name) for name in again),
             )
         )
     return again
@@ -187,7 +195,7 @@ def _hold(todo: Todo, shown: _Shown, names: tuple[str, ...], pays: tuple[str, ..
             tool_of(shown.manager).hold(packages),
             f"hold {', '.join(f'{package.name} at {package.version}' for package in packages)}",
             effects=effects,
-            pays=(*(debt(name) for name in names), *pays),
+            pays=(*(debt("hold", name) for name in names), *pays),
             barrier=barrier,
         )
     )
@@ -215,10 +223,7 @@ def _repair(todo: Todo, now: Packages, past: Past, wanted: tuple[Wanted, ...], p
         *(Effect("gone", f"{JOURNAL}/{name}") for name in now.journal),
     )
     ends = all(is_there(after, want) for want in wanted)
-    todo.add(_finish(CONFIGURE, broken, effects)._replace(pays=pays if ends else ()))
-    return after
-
-
-def _finish(argv: tuple[str, ...], broken: list[str], effects: tuple[Effect, ...]) -> Step:
     which = f": configure {', '.join(broken)}" if broken else ""
-    return run(argv, f"finish what an interrupted dpkg left{which}", effects=effects, barrier=True)
+    action = f"finish what an interrupted dpkg left{which}"
+    todo.add(run(CONFIGURE, action, effects=effects, pays=pays if ends else (), barrier=True))
+    return after

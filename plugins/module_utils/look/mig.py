@@ -32,30 +32,11 @@ NONE_FOUND = re.compile(r"No (?:GPU|compute) instances found: Not Found")
 NO_MIG = re.compile(r"No MIG-(?:enabled|supported) devices found\.")
 
 
-def offered(host: Host, gpu: int | str) -> tuple[Offered, ...]:
-    """What the GPU, an index or a UUID, offers; () where it has no MIG. Free is 0 while MIG mode is off."""
-    return _listed(host, gpu, "-lgip", parse_lgip)
-
-
-def placements(host: Host, gpu: int | str) -> tuple[Placements, ...]:
-    """Where instances of each profile may start on the GPU; () where it has no MIG."""
-    return _listed(host, gpu, "-lgipp", parse_lgipp)
-
-
-def gpu_instances(host: Host, gpu: int | str) -> tuple[GpuInstance, ...]:
-    """The GPU's instances; () where there is none, or MIG mode is off: ask for mig.mode.current first."""
-    return _listed(host, gpu, "-lgi", parse_lgi)
-
-
-def compute_instances(host: Host, gpu: int | str) -> tuple[ComputeInstance, ...]:
-    """The GPU's compute instances, as `gpu_instances`."""
-    return _listed(host, gpu, "-lci", parse_lci)
-
-
 class Tables:
-    """What `nvidia-smi mig` lists, by a GPU's index as the functions above. Each listing is asked once, of all GPUs.
+    """What `nvidia-smi mig` lists of a GPU, by its index; () is nothing, as of every GPU whose MIG mode is off.
 
-    Where that fails, or shows nothing of a GPU, this GPU is asked by itself: one that is dead hides no other.
+    Each listing is asked once, of all GPUs. Where that fails, or shows nothing of a GPU, this GPU is asked by itself:
+    one that is dead hides no other.
     """
 
     def __init__(self, host: Host) -> None:
@@ -63,11 +44,11 @@ class Tables:
         self._seen: dict[str, dict[int, tuple[Any, ...]] | None] = {}
 
     def offered(self, gpu: int) -> tuple[Offered, ...]:
-        """What the GPU offers; () where it has no MIG."""
+        """What the GPU offers, with MIG mode off too: free is 0 then."""
         return self._rows(gpu, "-lgip", parse_lgip)
 
     def placements(self, gpu: int) -> tuple[Placements, ...]:
-        """Where instances of each profile may start on the GPU."""
+        """Where instances of each profile may start on the GPU, with MIG mode off too."""
         return self._rows(gpu, "-lgipp", parse_lgipp)
 
     def gpu_instances(self, gpu: int) -> tuple[GpuInstance, ...]:
@@ -101,9 +82,7 @@ def _of_all(
     return found
 
 
-def _listed(
-    host: Host, gpu: int | str, what: str, parse: Callable[[str], tuple[tuple[int, Row], ...]]
-) -> tuple[Row, ...]:
+def _listed(host: Host, gpu: int, what: str, parse: Callable[[str], tuple[tuple[int, Row], ...]]) -> tuple[Row, ...]:
     """The rows of a listing of one GPU; () where there is none to list."""
     return _of(gpu, _answered(host, ("mig", what, "-i", str(gpu)), parse))
 
@@ -123,10 +102,10 @@ def _answered(
     return parse(answer.out)
 
 
-def _of(asked: int | str, found: tuple[tuple[int, Row], ...]) -> tuple[Row, ...]:
+def _of(asked: int, found: tuple[tuple[int, Row], ...]) -> tuple[Row, ...]:
     """The rows, which must be the asked GPU's."""
     shown = {index for index, _row in found}
-    if len(shown) > 1 or (isinstance(asked, int) and shown - {asked}):
+    if shown - {asked}:
         listed = ", ".join(str(index) for index in sorted(shown))
         raise StepFailed(f"nvidia-smi mig -i {asked} lists GPU {listed}: look again once no GPU comes or goes")
     return tuple(row for _index, row in found)

@@ -188,7 +188,7 @@ def _make_way(todo: Todo, settings: Settings, now: Now, past: Past) -> tuple[str
 
 def _busy(now: Now, gpu: Gpu) -> bool:
     """Whether the GPU is busy, or is not known to be free."""
-    return not isinstance(now.busy, dict) or bool(now.busy.get(gpu.uuid))
+    return not is_known(now.busy) or bool(now.busy.get(gpu.uuid))
 
 
 def _plan_gpu(todo: Todo, seen: Seen, layout: Layout, now: Now, past: Past, found: Found) -> None:

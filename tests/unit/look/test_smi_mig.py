@@ -92,18 +92,18 @@ FREE = {"smi550_mig_disabled_states": 0}  # MIG mode is off there
 
 @pytest.mark.parametrize("name", OFFERS)
 def test_profiles_and_where_they_may_start(name: str) -> None:
-    offered = mig.offered(host_that_says(said(name, "-lgip")), 0)
+    offered = mig.Tables(host_that_says(said(name, "-lgip"))).offered(0)
     assert {one.name: (one.id, one.total) for one in offered} == {key: row[:2] for key, row in OFFERS[name].items()}
     assert [one.name for one in offered] == list(OFFERS[name])  # in the order that it prints
     assert [one.free for one in offered] == [FREE.get(name, one.total) for one in offered]
-    starts = mig.placements(host_that_says(said(name, "-lgipp")), 0)
+    starts = mig.Tables(host_that_says(said(name, "-lgipp"))).placements(0)
     by_id = {row[0]: Placements(row[0], row[2], row[3]) for row in OFFERS[name].values()}
     assert {one.profile_id: one for one in starts} == by_id
     assert len(starts) == len(offered)
 
 
 def test_a_profile_in_its_parts() -> None:
-    parts = {one.name: tuple(one.profile) for one in mig.offered(host_that_says(said(*RTX, "-lgip")), "GPU-1")}
+    parts = {one.name: tuple(one.profile) for one in mig.Tables(host_that_says(said(*RTX, "-lgip"))).offered(0)}
     assert parts["1g.24gb"] == (1, 1, 24, "")
     assert parts["1g.24gb+me.all"] == (1, 1, 24, "+me.all")
     assert parts["2g.48gb-me"] == (2, 2, 48, "-me")
@@ -157,12 +157,12 @@ LGI = {
 
 @pytest.mark.parametrize("name", LGI)
 def test_gpu_instances(name: str) -> None:
-    assert list(mig.gpu_instances(host_that_says(said(name, "-lgi")), 0)) == LGI[name]
+    assert list(mig.Tables(host_that_says(said(name, "-lgi"))).gpu_instances(0)) == LGI[name]
 
 
 @pytest.mark.parametrize("name", A100)
 def test_compute_instances(name: str) -> None:
-    assert mig.compute_instances(host_that_says(said(name, "-lci")), 0) == (
+    assert mig.Tables(host_that_says(said(name, "-lci"))).compute_instances(0) == (
         ComputeInstance(9, 0, "1g.5gb", 0, 0, 1),
         ComputeInstance(3, 0, "2g.10gb", 1, 0, 2),
         ComputeInstance(2, 0, "3g.20gb", 2, 0, 3),
@@ -258,7 +258,7 @@ def test_where_no_gpu_has_an_instance_none_is_asked_by_itself() -> None:
 
 # -- nothing to list, and no answer
 
-ASKS = (mig.offered, mig.placements, mig.gpu_instances, mig.compute_instances)
+ASKS = (mig.Tables.offered, mig.Tables.placements, mig.Tables.gpu_instances, mig.Tables.compute_instances)
 
 
 @pytest.mark.parametrize(
@@ -273,7 +273,7 @@ ASKS = (mig.offered, mig.placements, mig.gpu_instances, mig.compute_instances)
 )
 def test_none_is_no_fault(answer: Answer) -> None:
     host = FakeHost(programs={"nvidia-smi": lambda _host, _argv: answer})
-    assert [ask(host, 0) for ask in ASKS] == [()] * len(ASKS)
+    assert [ask(mig.Tables(host), 0) for ask in ASKS] == [()] * len(ASKS)
 
 
 @pytest.mark.parametrize(
@@ -293,23 +293,25 @@ def test_a_listing_that_is_none_is_a_fault(answer: Answer, words: str) -> None:
     host = FakeHost(programs={"nvidia-smi": lambda _host, _argv: answer})
     for ask in ASKS:
         with pytest.raises(StepFailed, match=words) as fault:
-            ask(host, 0)
+            ask(mig.Tables(host), 0)
         assert isinstance(fault.value, Unreadable) == (answer.rc == 4)
 
 
 def test_the_rows_are_of_the_gpu_that_was_asked_for() -> None:
     host = host_that_says(said("smi470_a100_session", "-lgi"))
     with pytest.raises(StepFailed, match="-i 3 lists GPU 0"):
-        mig.gpu_instances(host, 3)
-    assert len(mig.gpu_instances(host, "GPU-12345678-1234-1234-1234-123456780000")) == 3
-    assert host.asked[-1] == ("nvidia-smi", "mig", "-lgi", "-i", "GPU-12345678-1234-1234-1234-123456780000")
+        mig.Tables(host).gpu_instances(3)
+    assert host.asked[-1] == ("nvidia-smi", "mig", "-lgi", "-i", "3")
+    assert len(mig.Tables(host).gpu_instances(0)) == 3
 
 
 def test_two_gpus_in_one_answer_are_not_one() -> None:
     text = said("smi470_a100_session", "-lgi").text.replace("|   0  MIG 3g", "|   1  MIG 3g")
     host = FakeHost(programs={"nvidia-smi": lambda _host, _argv: Answer(0, text)})
-    with pytest.raises(StepFailed, match="lists GPU 0, 1"):
-        mig.gpu_instances(host, "GPU-12345678-1234-1234-1234-123456780000")
+    tables = mig.Tables(host)
+    assert [len(tables.gpu_instances(gpu)) for gpu in (0, 1)] == [2, 1]
+    with pytest.raises(StepFailed, match="-i 2 lists GPU 0, 1"):
+        tables.gpu_instances(2)
     assert [gpu for gpu, _one in mig.parse_lgi(text)] == [0, 0, 1]
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import traceback
 from collections.abc import Callable
 from typing import Any
 
@@ -53,13 +54,20 @@ def apart(work: Callable[..., Any], *given: Any) -> Any:
     read, write = os.pipe()
     if os.fork() == 0:
         os.close(read)
-        with os.fdopen(write, "w") as out:
-            json.dump(work(*given), out)
-        os._exit(0)
+        try:
+            with os.fdopen(write, "w") as out:
+                json.dump(work(*given), out)
+        except BaseException:  # noqa: BLE001 - whatever it is, this process ends here, and the other says that it did
+            traceback.print_exc()
+        finally:
+            sys.stderr.flush()
+            os._exit(0)
     os.close(write)
     with os.fdopen(read) as source:
         told = source.read()
     os.wait()
+    if not told:
+        sys.exit("a pass ended with a fault of its own, see above")
     return json.loads(told)
 
 

@@ -77,13 +77,23 @@ def full(want: Want) -> bool:
 # -- what this GPU offers
 
 
-def kinds_of(offered: Iterable[Offered], placements: Iterable[Placements]) -> tuple[Kind, ...]:
-    """The profiles of a GPU with their placements; one whose placements nvidia-smi does not list has none."""
+def kinds_of(offered: Iterable[Offered], placements: Iterable[Placements], gpu: str) -> tuple[Kind, ...]:
+    """The profiles of a GPU with their placements.
+
+    Raises StepFailed where one listing has a profile that the other lacks: drivers list the same ones in both, so one
+    was cut off, maybe at the border of a row, and neither a refusal nor what is destroyed may rest on it.
+    """
+    profiles = {each.id: each for each in offered}
     where = {each.profile_id: each for each in placements}
-    none = Placements(-1, (), 0)
+    if profiles.keys() != where.keys():
+        ids = ", ".join(map(str, sorted(profiles.keys() ^ where.keys())))
+        raise StepFailed(
+            f"nvidia-smi mig -lgip and -lgipp of {gpu} list different profiles (only one of them has ID {ids}): run "
+            "again, and update the driver if it stays so"
+        )
     return tuple(
-        Kind(each.name, each.profile, where.get(each.id, none).starts, where.get(each.id, none).size, each.total)
-        for each in offered
+        Kind(each.name, each.profile, where[each.id].starts, where[each.id].size, each.total)
+        for each in profiles.values()
     )
 
 
@@ -98,10 +108,7 @@ def kind_of(profile: Profile, kinds: tuple[Kind, ...], gpu: str) -> Kind:
     if not alike:
         offers = ", ".join(kind.name for kind in kinds)
         raise Refused(f"{UNIT}: {gpu} has no profile {name_of(profile)}, it has {offers}: correct the layout")
-    nearest = min(alike, key=lambda kind: abs(kind.profile.memory_gb - profile.memory_gb))
-    if not nearest.starts:
-        raise StepFailed(f"nvidia-smi mig -lgipp of {gpu} lists no placement of {nearest.name}: update its driver")
-    return nearest
+    return min(alike, key=lambda kind: abs(kind.profile.memory_gb - profile.memory_gb))
 
 
 def asked(layout: Layout, kinds: tuple[Kind, ...], gpu: str) -> dict[Kind, Counter[int]]:

@@ -245,6 +245,6 @@ def way_of(gpu: Gpu, layout: Layout, shown: Shown) -> Goal:
         return cleared(shown)
     if not shown.offered:
         raise StepFailed(f"nvidia-smi mig -lgip offers no profile on {label(gpu)}: see the kernel's log for it")
-    kinds = kinds_of(shown.offered, shown.placements)
+    kinds = kinds_of(shown.offered, shown.placements, label(gpu))
     there = has(shown.gis, shown.cis, kinds, label(gpu))
     return goal(layout, kinds, there, label(gpu), _is_told(shown))

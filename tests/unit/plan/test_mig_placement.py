@@ -77,7 +77,7 @@ def listed(key: str) -> tuple[tuple[Offered, ...], tuple[Placements, ...]]:
 
 def planned(key: str, names: Multiset, there: tuple[tuple[str, int], ...] = (), told: bool = True) -> Goal | None:
     """The way to a layout from instances that are there, None when it is refused."""
-    kinds = kinds_of(*listed(key))
+    kinds = kinds_of(*listed(key), "GPU 0")
     profiles = {one.name: one for one in products()[key].profiles}
     gis = [
         GpuInstance(at, name, profiles[name].id, start, profiles[name].size) for at, (name, start) in enumerate(there)
@@ -164,7 +164,7 @@ def test_beside_what_is_there_as_much_is_kept_as_can_be(key: str) -> None:
     ],
 )
 def test_the_driver_left_to_choose_takes_the_smallest_block(key: str, names: list[str], starts: list[int]) -> None:
-    kinds = kinds_of(*listed(key))
+    kinds = kinds_of(*listed(key), "GPU 0")
     by_name = {kind.name: kind for kind in kinds}
     taken: frozenset[int] = frozenset()
     found = []
@@ -177,7 +177,7 @@ def test_the_driver_left_to_choose_takes_the_smallest_block(key: str, names: lis
 
 @pytest.mark.parametrize("key", MIG)
 def test_an_order_is_found_for_every_layout_that_fits_where_the_driver_chooses(key: str) -> None:
-    kinds = kinds_of(*listed(key))
+    kinds = kinds_of(*listed(key), "GPU 0")
     by_name = {kind.name: kind for kind in kinds}
     for names in sorted(feasible(key)):
         order = in_order(tuple(by_name[name] for name in names), frozenset(), grid_of(kinds))
@@ -207,7 +207,7 @@ def test_one_profile_under_two_firmwares_is_one_profile() -> None:
         Offered(20, known("1g.10gb+me"), "1g.10gb+me", 0, 1),
         Offered(0, known("7g.79gb"), "7g.79gb", 0, 1),
     )
-    kinds = kinds_of(offered, tuple(Placements(one.id, (0,), 1) for one in offered))
+    kinds = kinds_of(offered, tuple(Placements(one.id, (0,), 1) for one in offered), "GPU 0")
     assert kind_of(known("7g.80gb"), kinds, "GPU 0").name == "7g.79gb"
     assert kind_of(known("1g.10gb"), kinds, "GPU 0").name == "1g.10gb"
     assert kind_of(known("1g.20gb"), kinds, "GPU 0").name == "1g.20gb"
@@ -218,7 +218,12 @@ def test_one_profile_under_two_firmwares_is_one_profile() -> None:
             kind_of(known(name), kinds, "GPU 0")
 
 
-def test_a_profile_without_placements_is_a_fault_of_the_look() -> None:
-    kinds = kinds_of((Offered(19, known("1g.10gb"), "1g.10gb", 0, 7),), ())
-    with pytest.raises(StepFailed, match="lists no placement of 1g"):
-        kind_of(known("1g.10gb"), kinds, "GPU 0")
+@pytest.mark.parametrize("key", MIG)
+def test_no_gpu_is_judged_by_listings_of_different_profiles(key: str) -> None:
+    offered, placements = listed(key)
+    assert len(kinds_of(offered, placements, "GPU 0")) == len(offered)
+    for at in range(len(offered)):
+        for some in ((offered[:at], placements), (offered, placements[:at])):
+            with pytest.raises(StepFailed, match="-lgip and -lgipp of GPU 0 list different profiles") as caught:
+                kinds_of(*some, "GPU 0")
+            assert caught.value.retryable

@@ -263,3 +263,34 @@ def test_a_gpu_that_shows_no_mode_until_it_is_reset_waits_for_a_reboot() -> None
     assert [wait.reason for wait in done.pending] == ["RebootRequired"]
     assert "[GPU requires reset]" in done.pending[0].message
     assert "reboot the node" in done.pending[0].message
+
+
+def cuts(text: str) -> list[str]:
+    """A listing as it is when its last rows are missing, and each row that is there is whole."""
+    lines = text.splitlines(keepends=True)
+    first = next((at for at, line in enumerate(lines) if line.startswith("|==")), -1)  # rows follow the rule
+    borders = [at for at, line in enumerate(lines) if at > first and (first < 0 or line.startswith("+--"))]
+    return ["".join(lines[: at + 1]) for at in borders[:-1]]
+
+
+@pytest.mark.parametrize("layout", ["1g.10gb:2", "7g.80gb", "3g.40gb,1g.20gb", "all-1g.10gb"])
+@pytest.mark.parametrize("listing", ["-lgip", "-lgipp"])
+def test_nothing_is_refused_or_destroyed_for_a_listing_that_is_cut_off(listing: str, layout: str) -> None:
+    """An H100 offers seven profiles: that one listing still has one tells that the other lacks it."""
+    fresh = _host("H100-80GB", made=((0, "1g.10gb,1g.10gb,1g.10gb"),))
+    whole = fresh().machine.smi(("nvidia-smi", "mig", listing))[1]
+    assert len(cuts(whole)) == 6
+    for text in cuts(whole):
+        host = fresh()
+        host.machine.faults.append(Fault(f"mig {listing}", text=text, times=1))
+        done = go(host, {"layout": layout})
+        assert done.failure is not None, text
+        assert (done.failure.reason, done.failure.retryable, done.state) == ("StepFailed", True, "progressing"), text
+        assert host.machine.instances(0) == ["1g.10gb"] * 3
+        assert go(host, {"layout": layout}).state == "converged"
+
+
+def test_a_layout_that_both_listings_have_no_profile_for_is_refused() -> None:
+    done = go(_host("H100-80GB")(), {"layout": "1g.5gb"})
+    assert done.failure is not None
+    assert done.failure.reason == "Refused"

@@ -75,7 +75,18 @@ class GpuHost(FakeHost):
         """Reboot: a new boot id, what the machine loses, and the enabled services started in their order."""
         self.machine.reboot()
         self.reboot(f"boot-after-{self.files['/proc/sys/kernel/random/boot_id'].text.strip()}")
+        self.links = {path: target for path, target in self.links.items() if not path.startswith("/dev/char/")}
+        self.coldplug()
         self.services.boot()
+
+    def coldplug(self) -> None:
+        """udev at boot: what its rules run when the driver and the module of unified memory are there."""
+        machine = self.machine
+        events = {'DEVPATH=="/bus/pci/drivers/nvidia"': machine.loaded, 'KERNEL=="nvidia_uvm"': machine.uvm}
+        for path in sorted(self.files):
+            for line in self.files[path].text.splitlines() if path.startswith("/etc/udev/rules.d/") else ():
+                if not line.startswith("#") and any(key in line and there for key, there in events.items()):
+                    self.play(tuple(shlex.split(line.partition('RUN+="')[2].rstrip('"'))))
 
     def read(self, path: str) -> str | None:
         self.sync()
@@ -170,6 +181,8 @@ def nvidia_ctk(host: FakeHost, argv: Argv) -> Answer:
     def run(on: Machine) -> tuple[int, str]:
         rc, out, err = tools.ctk(on, words)
         errors.append(err)
+        if "create-dev-char-symlinks" in words and rc == 0 and on is machine:
+            host.links = {**tools.char_links(machine), **host.links}  # what is there stays
         return rc, out
 
     rc, out = machine.struck(argv, run)
@@ -187,6 +200,14 @@ def _mps(host: GpuHost, argv: Argv, stdin: str, environment: dict[str, str]) -> 
 
     rc, out = host.machine.struck((*argv, *stdin.split()), run)
     return Answer(rc, out, "")
+
+
+def ln(host: FakeHost, argv: Argv) -> Answer:
+    """ln -sfn TARGET LINK."""
+    assert argv[1] == "-sfn", argv
+    host.files.pop(argv[3], None)
+    host.links[argv[3]] = argv[2]
+    return Answer(0, "")
 
 
 def modprobe(host: FakeHost, argv: Argv) -> Answer:
@@ -244,6 +265,7 @@ def modinfo(host: FakeHost, argv: Argv) -> Answer:
 PROGRAMS = {
     "nvidia-smi": nvidia_smi,
     "nvidia-ctk": nvidia_ctk,
+    "ln": ln,
     "nvidia-cuda-mps-control": lambda host, argv: Answer(0, "", ""),  # `play` sees to it, with what it reads
     "modprobe": modprobe,
     "rmmod": modprobe,

@@ -30,6 +30,8 @@ def ctk(machine: Machine, words: tuple[str, ...], folder: str = nodes.LIBRARY_FO
     """nvidia-ctk, its spec on standard output: `--output` is the caller's to follow, with `output_of`."""
     if words[:1] in (("--version",), ("-v",)):
         return 0, f"NVIDIA Container Toolkit CLI version {machine.toolkit}\ncommit: 0000000000000000\n", ""
+    if words == ("system", "create-dev-char-symlinks", "--create-all"):
+        return _char_links(machine)
     if words[:2] != ("cdi", "generate"):
         raise NotImplementedError("nvidia-ctk " + " ".join(words))
     strategies = [
@@ -55,6 +57,29 @@ def ctk(machine: Machine, words: tuple[str, ...], folder: str = nodes.LIBRARY_FO
         "containerEdits": _common(machine, folder, hook),
     }
     return 0, json.dumps(spec, separators=(",", ":")) + "\n", ""
+
+
+def _char_links(machine: Machine) -> Answer:
+    """What create-dev-char-symlinks answers; the links are the caller's to make, with `char_links`."""
+    if machine.loaded is None or not machine.uvm:
+        which = "nvidia-uvm" if machine.loaded else "nvidia"
+        said = "failed to create symlink creator: failed to create all possible device lister"
+        return 1, "", f'level=error msg="{said}: missing required device major {which}"\n'
+    made = "".join(f'level=info msg="Creating link {link} => {node}"\n' for link, node in char_links(machine).items())
+    return 0, "", made
+
+
+def char_links(machine: Machine) -> dict[str, str]:
+    """The links that it makes where there are none: to the nodes of GPUs, and of all MIG devices that there can be."""
+    found = {f"/dev/char/195:{card.minor}": f"/dev/nvidia{card.minor}" for card in machine.cards}
+    found.update({"/dev/char/195:254": "/dev/nvidia-modeset", "/dev/char/195:255": "/dev/nvidiactl"})
+    found.update({"/dev/char/510:0": "/dev/nvidia-uvm", "/dev/char/510:1": "/dev/nvidia-uvm-tools"})
+    for card in machine.cards:
+        for gi in range(15) if card.kind.profiles else ():
+            for ci in (None, *range(8)):
+                minor = nodes.capability(card, gi, ci)
+                found[f"/dev/char/511:{minor}"] = f"/dev/nvidia-caps/nvidia-cap{minor}"
+    return found
 
 
 def output_of(words: tuple[str, ...]) -> str:

@@ -8,8 +8,10 @@ from __future__ import annotations
 from ..core.errors import StepFailed
 from ..core.host import Host
 from ..plan import cdi
+from ..plan.container_devices import FOLDER, Unlinked
 from ..plan.container_toolkit_config import ENVIRONMENT, OUTPUT, SERVICE, UNIT_FOLDERS
 from ..plan.container_toolkit_spec import STAMP, Described, Found, read_file
+from ..plan.nvidia_nodes import number_of, parse_majors
 from .cdi import device_nodes, gone, runtime_folder, vendor_specs
 from .driver import loaded
 from .smi import listing, parse_list
@@ -64,3 +66,19 @@ def _listing(host: Host) -> str:
             f"GPU {', '.join(fault.gpus)} does not answer, and until it does no new {OUTPUT} is made, of the others "
             "neither: see the kernel's log for its Xid, and reset it or reboot the node"
         ) from None
+
+
+def unlinked(host: Host) -> tuple[Unlinked, ...]:
+    """The loaded driver's device nodes without their link in /dev/char, by the numbers that their names tell."""
+    if loaded(host) is None:
+        return ()
+    majors = parse_majors(host.read("/proc/devices") or "")
+    found = []
+    for path in device_nodes(host):
+        number = number_of(path, majors)
+        if number is not None:
+            link = f"{FOLDER}/{number[0]}:{number[1]}"
+            target = host.link(link)
+            if target not in (path, f"..{path[len('/dev') :]}"):
+                found.append(Unlinked(path, link, target is not None or host.exists(link)))
+    return tuple(found)

@@ -10,10 +10,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..core.errors import Refused, StepFailed
 from ..core.plan import Field, Past, Plan, Todo
-from ..core.step import Effect
-from .container_runtime import PROGRAMS, RUNTIMES, UNIT, debt, restart
+from ..core.step import Effect, File
+from .container_devices import FOLDER, RULE, RULES
+from .container_devices import plan as plan_links
+from .container_runtime import PROGRAMS, RUNTIMES, debt, restart
 from .container_toolkit_config import CONFIG, ENVIRONMENT, OUTPUT, SERVICE, UNIT_FOLDERS, Kept
+from .files import keep
 from .settings import strict
+from .unit_names import CONTAINER_TOOLKIT as UNIT
 
 if TYPE_CHECKING:
     from .packages import Packages
@@ -36,7 +40,8 @@ class Now(NamedTuple):
     """What the host shows. `packages` is looked at where nvidia-ctk is missing, or a killed pass was installing it.
 
     `runtimes` maps those that are installed to what they read, which may be known only later; podman reads nothing of
-    ours. `config` and `environment` are the toolkit's files, `described` what the specification depends on.
+    ours. `config` and `environment` are the toolkit's files, `described` what the specification depends on, `rule` is
+    our rule of udev, and `unlinked` the device nodes without a link.
     """
 
     toolkit: bool
@@ -46,6 +51,8 @@ class Now(NamedTuple):
     refresh: bool = False
     environment: Kept | None = None
     described: Any = None
+    rule: File | None = None
+    unlinked: Any = ()
 
 
 def check(given: dict[str, Any]) -> Settings:
@@ -70,6 +77,10 @@ def plan(settings: Settings, now: Now, past: Past) -> Plan:
     if now.packages is not None and not (now.toolkit and _is_whole(now.packages)):
         _plan_install(todo, now.packages, past)
         return todo.plan()
+    with todo.lane(RULE):
+        keep(todo, RULE, RULES, now.rule)
+    with todo.lane(FOLDER):
+        plan_links(todo, now.unlinked, past)
     if settings.cdi:
         _plan_cdi(todo, settings, now, past)
     for name in settings.runtimes if settings.runtimes is not None else RUNTIMES:
@@ -91,7 +102,7 @@ def absent(now: Now, past: Past) -> Plan:
                 restart(todo, service, True, past)
     todo.note(
         "nvidia-container-toolkit stays installed, and the runtimes configured with it",
-        f"{OUTPUT} and the settings in {CONFIG} stay as they are",
+        f"{OUTPUT}, {RULE} and the settings in {CONFIG} stay as they are",
     )
     return todo.plan()
 

@@ -11,8 +11,9 @@ from ..core.host import Host
 from ..core.plan import Past, Unit
 from ..core.unknown import later
 from ..plan import container_toolkit as planner
-from ..plan.container_runtime import UNIT as NAME
+from ..plan.container_devices import RULE
 from ..plan.container_toolkit_config import CONFIG, ENVIRONMENT, Kept
+from ..plan.unit_names import CONTAINER_TOOLKIT as NAME
 
 
 def look(host: Host, settings: planner.Settings | None, past: Past) -> planner.Now:
@@ -26,11 +27,11 @@ def look(host: Host, settings: planner.Settings | None, past: Past) -> planner.N
         packages = packages_of(host, TOOLKIT, NAME)
     if settings is None or not there:
         return planner.Now(there, packages, {})
-    now = planner.Now(True, packages, _runtimes(host, settings))
+    from ..look.container_toolkit import described, refresh_installed, unlinked
+
+    now = planner.Now(True, packages, _runtimes(host, settings), rule=host.file(RULE), unlinked=later(unlinked, host))
     if not settings.cdi:
         return now
-    from ..look.container_toolkit import described, refresh_installed
-
     return now._replace(
         config=later(_kept, host, CONFIG),
         refresh=later(refresh_installed, host),

@@ -145,7 +145,8 @@ def test_a_docker_that_it_configured_is_left_alone_to_the_byte(case: str) -> Non
 
 def test_a_docker_that_it_configured_without_cdi_gets_it() -> None:
     host = host_with(recorded("docker A"), docker="28.5.2")
-    assert go(UNIT, host, {"cdi": False}).changed is False
+    go(UNIT, host, {"cdi": False})
+    assert (host.text(DAEMON), host.restarts) == (recorded("docker A")[DAEMON], [])
     go(UNIT, host, {})
     assert json.loads(host.text(DAEMON) or "") == {
         **json.loads(recorded("docker A")[DAEMON]),

@@ -109,7 +109,7 @@ def test_a_kill_anywhere_loses_nothing() -> None:
     def shown(host: Any) -> object:
         return {path: file.text for path, file in host.files.items() if path.startswith(("/etc", "/run/cdi"))}
 
-    assert a_kill_loses_nothing(UNIT, machine, {}, shown) == 7
+    assert a_kill_loses_nothing(UNIT, machine, {}, shown) == 10
 
 
 # -- what makes it anew

@@ -14,10 +14,8 @@ from ..plan.gpu_sharing_seen import QUERIED, Card, Rival, Seen
 from ..plan.gpu_sharing_service import SERVICE, Limits, Programs
 from ..plan.systemd import asks_active
 from . import smi
-from .clients import claimed, device_holders, gpu_nodes
+from .clients import device_holders, gpu_nodes
 from .each_gpu import Row, each_gpu
-
-__all__ = ["claimed"]
 
 TIMEOUT = 10.0  # seconds for an answer, which takes a daemon that is well some milliseconds
 DEFAULT_PIPE = "/tmp/nvidia-mps"  # noqa: S108 - the daemon's own default, which is only told

@@ -11,8 +11,8 @@ from ..core.errors import Refused
 from ..core.plan import Past, Todo
 from ..core.step import File, write
 from . import debts, systemd
+from .unit_names import CONTAINER_TOOLKIT as UNIT
 
-UNIT = "container-toolkit"
 RUNTIMES = ("containerd", "docker", "crio", "podman")
 PROGRAMS = {"containerd": "containerd", "docker": "dockerd", "crio": "crio", "podman": "podman"}
 NVIDIA = "nvidia"  # the runtime's name

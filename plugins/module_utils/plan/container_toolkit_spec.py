@@ -18,11 +18,12 @@ from ..core.plan import Answer, Past, Todo
 from ..core.state import STATE
 from ..core.step import File, remove, write
 from . import cdi, smi
-from .container_runtime import UNIT, refuse_link
+from .container_runtime import refuse_link
 from .container_toolkit_config import ENVIRONMENT, OUTPUT, settings_of
 from .files import drop, is_as
 from .gpu import Listed
 from .nvidia_driver_version import Loaded
+from .unit_names import CONTAINER_TOOLKIT as UNIT
 
 STAMP = f"{STATE}/cdi-nvidia.stamp"
 VERSION = 1  # of the stamp

@@ -18,7 +18,7 @@ from ..core.errors import Refused
 from ..core.plan import Past, Todo
 from ..core.step import File, remove
 from . import toml
-from .container_runtime import UNIT, debt, edit, refuse_link, restart, without_cdi
+from .container_runtime import debt, edit, refuse_link, restart, without_cdi
 from .containerd_merge import (
     NEW_CRI,
     OLD_CRI,
@@ -34,6 +34,7 @@ from .containerd_merge import (
 )
 from .files import HEADER, keep
 from .toml_text import render, with_key
+from .unit_names import CONTAINER_TOOLKIT as UNIT
 
 CONFIG = "/etc/containerd/config.toml"
 FOLDER = "/etc/containerd/conf.d"

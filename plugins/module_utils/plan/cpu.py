@@ -16,8 +16,8 @@ from .bootargs import LANE, Arguments, keep_arguments
 from .files import HEADER, drop, keep
 from .loader import Boot
 from .settings import strict
+from .unit_names import CPU as UNIT
 
-UNIT = "cpu"
 FIELDS = (Field("governor", "governor", (str,)), Field("isolate", "isolate", (str,)))
 CPUS = "/sys/devices/system/cpu"
 GOVERNOR = re.compile(r"[a-z][a-z0-9_-]{0,14}")

@@ -14,9 +14,10 @@ from ..core.errors import Refused
 from ..core.plan import Past, Todo
 from ..core.step import File
 from . import toml
-from .container_runtime import BINARY, NVIDIA, UNIT, debt, refuse_link, restart, runs_nvidia, with_spec_folder
+from .container_runtime import BINARY, NVIDIA, debt, refuse_link, restart, runs_nvidia, with_spec_folder
 from .files import HEADER, keep
 from .toml_text import render
+from .unit_names import CONTAINER_TOOLKIT as UNIT
 
 CONFIG = "/etc/crio/crio.conf"
 FOLDER = "/etc/crio/crio.conf.d"

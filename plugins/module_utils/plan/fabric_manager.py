@@ -16,11 +16,11 @@ from ..core.plan import Field, Past, Plan, Todo
 from ..core.step import File
 from .debts import debt
 from .systemd import Service
+from .unit_names import FABRIC_MANAGER as UNIT
 
 if TYPE_CHECKING:  # a host without NVSwitches does without
     from .packages import Packages
 
-UNIT = "fabric-manager"
 FIELDS: tuple[Field, ...] = ()
 SERVICE = "nvidia-fabricmanager.service"
 UMAD = "ib_umad"  # Fabric Manager speaks to the switches of NVLink 5 through it

@@ -6,10 +6,11 @@
 from __future__ import annotations
 
 from ..core.plan import Past, Todo
-from .fabric_manager_packages import UNIT, Need, installed
+from .fabric_manager_packages import Need, installed
 from .nvidia_packages import fabric_manager_names
 from .packages import Offer, Packages, Wanted, Work, not_offered, offers, refresh, settle_holds, upstream, version_key
 from .packages_install import install
+from .unit_names import FABRIC_MANAGER as UNIT
 
 MAY_GO = ("nvidia-fabricmanager*", "nvidia-fabric-manager*")  # apt may change or take away these
 

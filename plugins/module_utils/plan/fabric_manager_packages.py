@@ -11,8 +11,8 @@ from typing import Callable, NamedTuple
 from ..core.plan import Past, Todo
 from ..core.step import Effect
 from .packages import Packages, Wanted, Work, is_there, settle_holds, upstream
+from .unit_names import FABRIC_MANAGER as UNIT
 
-UNIT = "fabric-manager"
 # What the look asks for: every name that it ever had, and what NVLink 5 needs beside it.
 PACKAGES = ("nvidia-fabricmanager*", "nvidia-fabric-manager*", "nvlsm", "infiniband-diags")
 BESIDE = ("nvlsm", "infiniband-diags")

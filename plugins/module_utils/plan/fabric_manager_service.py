@@ -8,10 +8,11 @@ from __future__ import annotations
 from ..core.plan import Past, Todo
 from ..core.step import Effect, Step, command_line, fail, run
 from . import smi
-from .fabric_manager import LOAD, RESTART, SERVICE, UMAD, UNIT, Now
+from .fabric_manager import LOAD, RESTART, SERVICE, UMAD, Now
 from .fabric_manager_packages import Need, keep_packages
 from .files import HEADER, keep
 from .systemd import PACKAGED, Service, asks_active, asks_enabled, control
+from .unit_names import FABRIC_MANAGER as UNIT
 
 SETTLE = 120.0  # seconds in which GPUs join the fabric
 DOWN = "FabricManagerDown"

@@ -15,8 +15,8 @@ from ..core.unknown import is_known
 from . import smi
 from .gpu import LACKING, MODES, SELECT, Gpu, Select, check_select, first_match, matches, no_value
 from .settings import strict
+from .unit_names import GPU_SETTINGS as UNIT
 
-UNIT = "gpu-settings"
 WATTS, ECC = "powerLimitWatts", "ecc"
 VALUES = (Field(WATTS, "power_limit_watts", (int,)), Field(ECC, "ecc", (bool,)))
 FIELDS = (*VALUES, Field("gpus", "gpus", (list,), (Field("select", "select", (dict,), SELECT), *VALUES)))

@@ -14,9 +14,10 @@ from . import gpu_sharing_service as service
 from . import systemd
 from .files import is_as, keep
 from .gpu import App, Gpu
-from .gpu_sharing_seen import DEFAULT, EXCLUSIVE, UNIT, Now, Rival, Seen
+from .gpu_sharing_seen import DEFAULT, EXCLUSIVE, Now, Rival, Seen
 from .gpu_sharing_service import RESTART, SERVICE, Share
 from .settings import strict
+from .unit_names import GPU_SHARING as UNIT
 
 FIELDS = (Field("mode", "mode", (str,)), Field("replicas", "replicas", (int,)))
 MPS, TIMESLICE = "mps", "timeslice"

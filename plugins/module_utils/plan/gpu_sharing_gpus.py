@@ -13,10 +13,11 @@ from ..core.plan import Past, Todo
 from ..core.unknown import is_known
 from .gpu import LACKING, Gpu, no_value, value
 from .gpu_generations import generation
-from .gpu_sharing_seen import UNIT, Card, Now
+from .gpu_sharing_seen import Card, Now
 from .gpu_sharing_service import Share
+from .unit_names import GPU_SHARING as UNIT
+from .unit_names import MIG_LAYOUT
 
-LAYOUTS = "mig-layout"  # the unit
 BEFORE_VOLTA = ("maxwell", "pascal")
 
 
@@ -25,7 +26,7 @@ def is_to_have_mig(applied: Mapping[str, Any], gpu: Gpu) -> bool | None:
 
     `applied` is what `Past.applied` has: wire settings by unit.
     """
-    settings = applied.get(LAYOUTS)
+    settings = applied.get(MIG_LAYOUT)
     if settings is None:
         return None
     from .mig import OFF

@@ -16,7 +16,6 @@ from .systemd import Systemd, UnitFile
 if TYPE_CHECKING:
     from .holds import Hold
 
-UNIT = "gpu-sharing"
 
 QUERIED = (*NAMES, "memory.total", "persistence_mode", "compute_mode", "mig.mode.current")
 EXCLUSIVE, DEFAULT = "Exclusive_Process", "Default"  # as it prints them

@@ -18,8 +18,8 @@ from .hugepages_units import Mount
 from .pages import G1, M2, SIZES, Node, Pool, Size, Wanted
 from .settings import strict
 from .systemd import Systemd, UnitFile
+from .unit_names import HUGEPAGES as UNIT
 
-UNIT = "hugepages"
 FIELDS = (
     Field("pages2m", "pages_2m", (int, list)),
     Field("pages1g", "pages_1g", (int, list)),

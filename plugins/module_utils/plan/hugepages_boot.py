@@ -13,12 +13,12 @@ from ..core.state import STATE
 from ..core.step import File
 from .files import drop, keep
 from .pages import Gap, listed
+from .unit_names import HUGEPAGES as UNIT
 
 if TYPE_CHECKING:
     from .bootargs import Arguments
     from .loader import Boot
 
-UNIT = "hugepages"
 RECORD = f"{STATE}/hugepages-1g-boot"
 ARGUMENTS = f"{STATE}/bootargs/hugepages"  # what `bootargs` records of this unit
 VERSION = 1

@@ -13,8 +13,8 @@ from .bootargs import LANE, Arguments, keep_arguments
 from .cmdline import flat, words
 from .loader import Boot
 from .settings import strict
+from .unit_names import IOMMU as UNIT
 
-UNIT = "iommu"
 FIELDS = (Field("passthrough", "passthrough", (bool,)),)
 PASSTHROUGH = "iommu=pt"
 # By the CPU's vendor_id. A CPU without one is an Arm, whose SMMU is on by default.

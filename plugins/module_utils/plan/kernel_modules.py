@@ -17,8 +17,9 @@ from .debts import debt
 from .files import HEADER, drop, is_as, keep
 from .initramfs import Initramfs
 from .modprobe import Rival, options_in, parse_options, same_value
-from .module_settings import UNIT, Settings, named
+from .module_settings import Settings, named
 from .reload import LoadedWith, parse_record, record_path, render_record
+from .unit_names import KERNEL_MODULES as UNIT
 
 LOAD = "/etc/modules-load.d/bcd.conf"
 PROBE = "/etc/modprobe.d/bcd.conf"

@@ -10,8 +10,9 @@ from ..core.step import Effect, Step, remove, run
 from .debts import debt
 from .kernel_modules import Module, Now
 from .modprobe import parse_options
-from .module_settings import UNIT, Settings
+from .module_settings import Settings
 from .reload import record_path
+from .unit_names import KERNEL_MODULES as UNIT
 
 
 def load(name: str, settings: Settings, disruption: str = "none") -> Step:

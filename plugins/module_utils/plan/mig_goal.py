@@ -14,7 +14,7 @@ from typing import NamedTuple
 from ..core.errors import Refused, StepFailed
 from .mig import ALL, ComputeInstance, GpuInstance, Layout, Offered, Placements, Profile, known, name_of, text_of
 from .mig_placement import Grid, Kind, cells, grid_of, in_order, most, place, too_many
-from .mig_state import UNIT
+from .unit_names import MIG_LAYOUT as UNIT
 
 # One profile under two firmwares differs by a few percent in what its name says of the memory (7g.79gb, 7g.80gb);
 # two profiles of the same slices on one GPU by half and more (1g.10gb, 1g.20gb).

@@ -17,8 +17,10 @@ from ..core.unknown import is_known
 from .gpu import LACKING, MODES, SELECT, Gpu, Select, check_select, first_match, matches
 from .mig import EMPTY, OFF, Layout, parse_layout, shows, text_of
 from .mig_boot import Target, as_they_are, keep_service
-from .mig_state import UNIT, InTheWay, Now, Seen, Shown, label
+from .mig_state import InTheWay, Now, Seen, Shown, label
 from .settings import strict
+from .unit_names import GPU_SHARING
+from .unit_names import MIG_LAYOUT as UNIT
 
 if TYPE_CHECKING:
     from .mig_goal import Goal
@@ -132,7 +134,7 @@ def plan(settings: Settings, now: Now, past: Past) -> Plan:
             f"{UNIT}: {', '.join(found.busy)} hold allocations; they are repartitioned once those end: "
             + "; ".join(found.busy.values()),
         )
-    if past.applied.get("gpu-sharing", {}).get("mode") == "mps" and any(target.on for target in found.targets.values()):
+    if past.applied.get(GPU_SHARING, {}).get("mode") == "mps" and any(target.on for target in found.targets.values()):
         todo.note("the unit gpu-sharing leaves out the GPUs that have MIG: MPS does not serve them")
     made = todo.plan()
     return made._replace(steps=_in_turns(made.steps))

@@ -14,7 +14,6 @@ from .gpu import MODES, Gpu
 from .mig import ComputeInstance, GpuInstance, Offered, Placements
 from .systemd import Systemd, UnitFile
 
-UNIT = "mig-layout"
 QUERIED = (*smi.NAMES, "mig.mode.current", "mig.mode.pending", "driver_version")
 MINUTES = 300.0  # seconds that a change of one GPU may take
 

@@ -13,8 +13,8 @@ from ..core.errors import Refused
 from ..core.plan import Field
 from .modprobe import PLAIN, parse_options, split_options
 from .settings import strict
+from .unit_names import KERNEL_MODULES as UNIT
 
-UNIT = "kernel-modules"
 FIELDS = (
     Field("load", "load", (list,)),
     Field("options", "options", (dict,)),

@@ -15,7 +15,7 @@ from ..core.errors import Refused
 from ..core.plan import Field, Past, Plan, Todo
 from . import initramfs
 from .gpu_chips import PciGpu
-from .nvidia_driver_flavour import UNIT, choose, served
+from .nvidia_driver_flavour import flavour_for, served
 from .nvidia_driver_upkeep import (
     BLACKLIST,
     LANE,
@@ -32,6 +32,7 @@ from .nvidia_driver_upkeep import (
 from .nvidia_driver_version import FULL_VERSION, OPEN, Loaded, OnDisk, Target, branch_of
 from .settings import strict
 from .systemd import Service
+from .unit_names import NVIDIA_DRIVER as UNIT
 
 if TYPE_CHECKING:  # a converged host needs neither
     from .nvidia_driver_packages import Shelf
@@ -102,8 +103,8 @@ def target_of(settings: Settings, gpus: tuple[PciGpu, ...], loaded: Loaded | Non
     Where the GPUs have gone from under a loaded driver, nothing speaks for another flavour than it has.
     """
     is_open = loaded.flavour == OPEN if loaded and settings.open is None and not served(gpus) else settings.open
-    choice = choose(int(settings.branch), is_open, served(gpus))
-    return Target(settings.branch, choice.flavour, settings.version), choice.notes
+    flavour = flavour_for(int(settings.branch), is_open, served(gpus))
+    return Target(settings.branch, flavour.name, settings.version), flavour.notes
 
 
 def has_nothing_to_do(gpus: tuple[PciGpu, ...], loaded: Loaded | None) -> bool:

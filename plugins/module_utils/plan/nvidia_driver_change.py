@@ -8,7 +8,6 @@ from __future__ import annotations
 from ..core.plan import Past, Plan, Todo
 from ..core.step import known_after
 from .nvidia_driver import Now, Settings, is_on_disk, target_of
-from .nvidia_driver_flavour import UNIT
 from .nvidia_driver_swap import (
     Use,
     brings,
@@ -28,6 +27,7 @@ from .nvidia_driver_swap import (
 )
 from .nvidia_driver_upkeep import LANE, NODES_LANE, PERSISTENCED, UVM
 from .nvidia_driver_version import INSTALL_DEBT, Loaded, OnDisk, Target
+from .unit_names import NVIDIA_DRIVER as UNIT
 
 # The clauses after which more is known.
 INSTALLED = "the driver is installed"

@@ -11,18 +11,18 @@ from typing import NamedTuple
 from ..core.errors import Refused
 from .gpu_chips import UNKNOWN, PciGpu, generation, named
 from .nvidia_driver_version import OPEN, PROPRIETARY
+from .unit_names import NVIDIA_DRIVER as UNIT
 
-UNIT = "nvidia-driver"
 FIRST_OPEN = 515  # the first branch that has open modules
 OPEN_BY_DEFAULT = 560
 FLAVOURS = (OPEN, PROPRIETARY)
 PASSED_THROUGH = "vfio-pci"  # the driver of a GPU that a virtual machine gets
 
 
-class Choice(NamedTuple):
-    """The flavour to install, and what is to be said about it."""
+class Flavour(NamedTuple):
+    """The flavour to install, "open" or "proprietary", and what is to be said about it."""
 
-    flavour: str
+    name: str
     notes: tuple[str, ...] = ()
 
 
@@ -31,7 +31,7 @@ def served(gpus: Sequence[PciGpu]) -> tuple[PciGpu, ...]:
     return tuple(gpu for gpu in gpus if gpu.driver != PASSED_THROUGH)
 
 
-def choose(branch: int, asked: bool | None, gpus: Sequence[PciGpu]) -> Choice:
+def flavour_for(branch: int, asked: bool | None, gpus: Sequence[PciGpu]) -> Flavour:
     """The flavour for `gpus`, as `asked` (open or not) or, by default, as they need it.
 
     Raises Refused where no driver of the branch, or none of the flavour asked for, can run one of them.
@@ -56,7 +56,7 @@ def choose(branch: int, asked: bool | None, gpus: Sequence[PciGpu]) -> Choice:
         raise Refused(
             f"{UNIT}: branch {branch} has no open kernel modules, which begin with {FIRST_OPEN}: set a later branch"
         )
-    return Choice(flavour, _notes(flavour, gpus))
+    return Flavour(flavour, _notes(flavour, gpus))
 
 
 def _refuse_branch(branch: int, gpus: Sequence[PciGpu]) -> None:

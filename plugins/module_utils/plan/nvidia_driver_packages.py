@@ -9,11 +9,11 @@ from typing import Callable, NamedTuple
 
 from ..core.plan import Past, Todo
 from ..core.step import Effect, fail
-from .nvidia_driver_flavour import UNIT
 from .nvidia_driver_version import INSTALL_DEBT, OPEN, OnDisk, Target, branch_of, by_number
 from .nvidia_install import install_choice
 from .nvidia_packages import Choice, PackageSet, choose, driver_sets, headers, names_of, unserved
 from .packages import Offer, Packages, Wanted, not_offered, offers, refresh, settle_holds, upstream
+from .unit_names import NVIDIA_DRIVER as UNIT
 
 
 class Shelf(NamedTuple):

@@ -20,6 +20,7 @@ from .gpu_chips import PciGpu
 from .nvidia_driver_upkeep import UVM
 from .nvidia_driver_version import LIBRARY_FOLDERS, SONAME, VERSION_FILE, Loaded
 from .nvidia_nodes import UVM_NODES
+from .unit_names import FABRIC_MANAGER, GPU_SHARING
 
 if TYPE_CHECKING:
     from .gpu import Holder
@@ -33,9 +34,9 @@ OWN = ("nvidia_peermem", "nvidia_drm", "nvidia_modeset")  # come with every driv
 # Services that are stopped for a swap, the programs by which they have GPUs open, and the unit of ours that starts
 # the service again by itself.
 SERVICES: Mapping[str, tuple[tuple[str, ...], str]] = {
-    "bcd-mps": (("nvidia-cuda-mps-control", "nvidia-cuda-mps-server"), "gpu-sharing"),
+    "bcd-mps": (("nvidia-cuda-mps-control", "nvidia-cuda-mps-server"), GPU_SHARING),
     "nvidia-dcgm": (("nv-hostengine",), ""),
-    "nvidia-fabricmanager": (("nv-fabricmanager",), "fabric-manager"),
+    "nvidia-fabricmanager": (("nv-fabricmanager",), FABRIC_MANAGER),
     "nvidia-persistenced": (("nvidia-persistenced",), ""),
 }
 PROGRAMS = ("nvidia-smi", "nvidia-modprobe", "nvidia-cuda-mps-control", "nvidia-persistenced", "nvidia-ctk cdi")

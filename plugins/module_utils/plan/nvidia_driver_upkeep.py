@@ -12,9 +12,9 @@ from ..core.step import File, run
 from . import initramfs, systemd
 from .files import HEADER, keep
 from .initramfs import Initramfs
-from .nvidia_driver_flavour import UNIT
 from .nvidia_nodes import CONTROL, CONTROL_MINOR, GPU_NAMES, MODESET, MODESET_MINOR, UVM_NAME, UVM_NODES, major_of
 from .systemd import Service
+from .unit_names import NVIDIA_DRIVER as UNIT
 
 BLACKLIST = "/etc/modprobe.d/bcd-nouveau.conf"
 # The kernel's own drivers for these GPUs, the old one and the one in Rust. One of them has the GPU, or ours has.

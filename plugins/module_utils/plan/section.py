@@ -13,23 +13,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ..core.errors import Refused
-
-# A unit stands on those before it: modules bring the parameters that sysctl sets, memory and CPUs are there before
-# what needs them, the driver comes before all that asks it, and a cluster gets a finished host.
-ORDER = (
-    "kernel-modules",
-    "sysctl",
-    "hugepages",
-    "cpu",
-    "iommu",
-    "nvidia-driver",
-    "fabric-manager",
-    "gpu-settings",
-    "mig-layout",
-    "gpu-sharing",
-    "container-toolkit",
-    "k8s-join",
-)
+from .unit_names import ORDER
 
 CONVERGED, PROGRESSING, FAILED = "CONVERGED", "PROGRESSING", "FAILED"
 FAIL_ON = ("terminal", "failed", "progressing", "never")

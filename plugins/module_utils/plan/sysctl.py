@@ -14,8 +14,8 @@ from ..core.plan import Field, Past, Plan, Todo
 from ..core.step import File, set_value
 from .files import HEADER, drop, keep
 from .sysctl_rules import lowers, why_refused
+from .unit_names import SYSCTL as UNIT
 
-UNIT = "sysctl"
 FILE = "/etc/sysctl.d/90-bcd.conf"
 ROOT = "/proc/sys"
 # The whole mapping is the wire form: the names are the kernel's.

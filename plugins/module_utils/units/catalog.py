@@ -9,7 +9,7 @@ from typing import Callable
 
 from ..core.errors import Refused
 from ..core.plan import Unit
-from ..plan.section import ORDER
+from ..plan.unit_names import ORDER
 
 
 def unit(name: str) -> Unit:

@@ -11,13 +11,14 @@ from ..look.boot import boot, running_line
 from ..look.cpu import cpus, policies, rivals, shown
 from ..plan import cpu as planner
 from ..plan.bootargs import record_path
+from ..plan.unit_names import CPU as NAME
 
 
 def look(host: Host, settings: planner.Settings | None, _past: Past) -> planner.Now:
     """Governors where one is managed; the boot loader where CPUs are isolated, or were by us."""
     governor = settings.governor if settings else ""
     isolate = settings.isolate if settings else ""
-    concerned = bool(isolate) or host.exists(record_path(planner.UNIT))
+    concerned = bool(isolate) or host.exists(record_path(NAME))
     return planner.Now(
         policies=policies(host, governor) if governor else (),
         present=cpus(host, "present") if isolate else (),
@@ -26,10 +27,10 @@ def look(host: Host, settings: planner.Settings | None, _past: Past) -> planner.
         nohz_full=shown(host, "nohz_full"),
         rivals=rivals(host) if governor else (),
         running=running_line(host),
-        boot=boot(host, planner.UNIT) if concerned else None,
+        boot=boot(host, NAME) if concerned else None,
         at_boot=host.file(planner.AT_BOOT),
         systemd=host.exists("/run/systemd/system"),
     )
 
 
-UNIT = Unit(planner.UNIT, planner.FIELDS, planner.check, look, planner.plan, planner.absent)
+UNIT = Unit(NAME, planner.FIELDS, planner.check, look, planner.plan, planner.absent)

@@ -10,6 +10,7 @@ from ..core.plan import Past, Unit
 from ..core.unknown import later
 from ..look import fabric
 from ..plan import fabric_manager as planner
+from ..plan.unit_names import FABRIC_MANAGER as NAME
 
 
 def look(host: Host, settings: planner.Settings | None, past: Past) -> planner.Now:
@@ -26,7 +27,7 @@ def look(host: Host, settings: planner.Settings | None, past: Past) -> planner.N
 
     driver = loaded(host)
     manager = service(host, planner.SERVICE)
-    shelf = packages(host, PACKAGES, planner.UNIT)
+    shelf = packages(host, PACKAGES, NAME)
     now = planner.Now(
         board=board,
         driver=driver.version if driver else None,
@@ -44,4 +45,4 @@ def look(host: Host, settings: planner.Settings | None, past: Past) -> planner.N
     return now
 
 
-UNIT = Unit(planner.UNIT, planner.FIELDS, planner.check, look, planner.plan, planner.absent)
+UNIT = Unit(NAME, planner.FIELDS, planner.check, look, planner.plan, planner.absent)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from ..core.host import Host
 from ..core.plan import Past, Unit
 from ..plan import gpu_settings as planner
+from ..plan.unit_names import GPU_SETTINGS as NAME
 
 
 def look(host: Host, settings: planner.Settings | None, _past: Past) -> planner.Now:
@@ -19,4 +20,4 @@ def look(host: Host, settings: planner.Settings | None, _past: Past) -> planner.
     return planner.Now(gpus(host))
 
 
-UNIT = Unit(planner.UNIT, planner.FIELDS, planner.check, look, planner.plan, planner.absent)
+UNIT = Unit(NAME, planner.FIELDS, planner.check, look, planner.plan, planner.absent)

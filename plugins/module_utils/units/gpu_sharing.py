@@ -10,9 +10,9 @@ from ..core.plan import Past, Unit
 from ..core.unknown import later
 from ..look.systemd import systemd, unit_file
 from ..plan import gpu_sharing as planner
-from ..plan.gpu_sharing_seen import UNIT as NAME
 from ..plan.gpu_sharing_seen import Now
 from ..plan.gpu_sharing_service import PIPE, SERVICE, WANTED_BY, is_ours, served
+from ..plan.unit_names import GPU_SHARING as NAME
 
 
 def look(host: Host, settings: planner.Settings | None, _past: Past) -> Now:
@@ -24,6 +24,7 @@ def look(host: Host, settings: planner.Settings | None, _past: Past) -> Now:
     if not (wanted or unit.file or unit.enabled or host.exists(PIPE)):
         return now
     from ..look import mps  # a host that is done with MPS does not look at it
+    from ..look.clients import claimed
 
     if system.running and (unit.file or host.exists(PIPE)):
         unit = unit_file(host, SERVICE, WANTED_BY, ask=wanted and unit.file is not None)
@@ -31,7 +32,7 @@ def look(host: Host, settings: planner.Settings | None, _past: Past) -> Now:
     if not wanted and now.is_down and not is_ours(unit.file):
         return now
     gpus = later(mps.gpus, host)
-    now = now._replace(gpus=gpus, claims=later(mps.claimed, host), apps=later(mps.apps, host, gpus, now.runs))
+    now = now._replace(gpus=gpus, claims=later(claimed, host), apps=later(mps.apps, host, gpus, now.runs))
     if wanted:
         daemon, said = mps.daemon(host, len(served(unit.file))) if now.runs else (None, "")
         now = now._replace(daemon=daemon, said=said, rivals=mps.rivals(host))

@@ -15,6 +15,7 @@ from ..plan import hugepages_units as units
 from ..plan.hugepages_boot import ARGUMENTS, RECORD, Reservation
 from ..plan.pages import G1, SIZES, Pool
 from ..plan.systemd import FOLDER
+from ..plan.unit_names import HUGEPAGES as NAME
 
 
 def look(host: Host, settings: planner.Settings | None, _past: Past) -> planner.Now:
@@ -49,7 +50,7 @@ def _reservation(host: Host, short: bool) -> Reservation:
         return seen
     from ..look.boot import boot  # a host without a reservation does not look at boot loaders
 
-    return seen._replace(boot=boot(host, planner.UNIT))
+    return seen._replace(boot=boot(host, NAME))
 
 
-UNIT = Unit(planner.UNIT, planner.FIELDS, planner.check, look, planner.plan, planner.absent)
+UNIT = Unit(NAME, planner.FIELDS, planner.check, look, planner.plan, planner.absent)

@@ -11,6 +11,7 @@ from ..core.host import Host
 from ..core.plan import Past, Unit
 from ..look.boot import boot, running_line
 from ..plan import iommu as planner
+from ..plan.unit_names import IOMMU as NAME
 
 
 def vendor(cpuinfo: str) -> str:
@@ -26,8 +27,8 @@ def look(host: Host, settings: planner.Settings | None, _past: Past) -> planner.
         units=host.names("/sys/class/iommu"),
         groups=bool(host.names("/sys/kernel/iommu_groups")),
         running=running_line(host),
-        boot=boot(host, planner.UNIT),
+        boot=boot(host, NAME),
     )
 
 
-UNIT = Unit(planner.UNIT, planner.FIELDS, planner.check, look, planner.plan, planner.absent)
+UNIT = Unit(NAME, planner.FIELDS, planner.check, look, planner.plan, planner.absent)

@@ -11,7 +11,7 @@ from ..look.initramfs import initramfs
 from ..look.kernel_modules import builtin_modules, modprobe_rivals, module, recorded_modules
 from ..plan import kernel_modules as planner
 from ..plan.module_settings import FIELDS, Settings, check, named, parameters_of
-from ..plan.module_settings import UNIT as NAME
+from ..plan.unit_names import KERNEL_MODULES as NAME
 
 
 def look(host: Host, settings: Settings | None, _past: Past) -> planner.Now:

@@ -11,8 +11,8 @@ from typing import Any
 from ..core.host import Host
 from ..core.plan import Past, Unit
 from ..plan import mig_layout as planner
-from ..plan.mig_state import UNIT as NAME
 from ..plan.mig_state import Now
+from ..plan.unit_names import MIG_LAYOUT as NAME
 
 
 def look(host: Host, settings: planner.Settings | None, _past: Past) -> Now:

@@ -14,9 +14,9 @@ from ..look.driver_upkeep import idle, modules, native, nodes, stale
 from ..look.pci import gpus
 from ..look.systemd import service, systemd
 from ..plan import nvidia_driver as planner
-from ..plan.nvidia_driver_flavour import UNIT as NAME
 from ..plan.nvidia_driver_upkeep import PERSISTENCED, UVM
 from ..plan.nvidia_driver_version import INSTALL_DEBT
+from ..plan.unit_names import NVIDIA_DRIVER as NAME
 
 
 def look(host: Host, settings: planner.Settings | None, past: Past) -> planner.Now:

@@ -10,6 +10,7 @@ from ..core.plan import Past, Unit
 from ..core.unknown import later
 from ..look.sysctl import live, rivals
 from ..plan import sysctl as planner
+from ..plan.unit_names import SYSCTL as NAME
 
 
 def look(host: Host, settings: planner.Settings | None, _past: Past) -> planner.Now:
@@ -22,4 +23,4 @@ def look(host: Host, settings: planner.Settings | None, _past: Past) -> planner.
     )
 
 
-UNIT = Unit(planner.UNIT, planner.FIELDS, planner.check, look, planner.plan, planner.absent)
+UNIT = Unit(NAME, planner.FIELDS, planner.check, look, planner.plan, planner.absent)

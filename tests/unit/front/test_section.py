@@ -15,7 +15,7 @@ from ansible_collections.bettercompute.bcd.plugins.module_utils.core.host import
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.predict import PredictedHost
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.records import Records
 from ansible_collections.bettercompute.bcd.plugins.module_utils.front import section
-from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.section import ORDER
+from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.unit_names import ORDER
 from ansible_collections.bettercompute.bcd.plugins.module_utils.units import catalog
 from tests.unit.fake_host import FakeHost
 from tests.unit.shelf import Shelf

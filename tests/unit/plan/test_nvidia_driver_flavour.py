@@ -10,7 +10,7 @@ import pytest
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.errors import Refused, StepFailed
 from ansible_collections.bettercompute.bcd.plugins.module_utils.look.pci import gpus
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.gpu_chips import RANGES, PciGpu, generation
-from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.nvidia_driver_flavour import choose, served
+from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.nvidia_driver_flavour import flavour_for, served
 from tests.unit.fake_host import FakeHost
 
 # Products by the device ids that the PCI id database lists for them.
@@ -97,7 +97,7 @@ def test_the_ranges_are_in_order_and_share_nothing() -> None:
     ],
 )
 def test_what_the_gpus_need_is_the_default(devices: tuple[int, ...], branch: int, flavour: str) -> None:
-    assert choose(branch, None, on(*devices)).flavour == flavour
+    assert flavour_for(branch, None, on(*devices)).name == flavour
 
 
 @pytest.mark.parametrize(
@@ -120,17 +120,17 @@ def test_what_the_hardware_cannot_run_is_refused(
     devices: tuple[int, ...], branch: int, asked: bool | None, said: str
 ) -> None:
     with pytest.raises(Refused, match=said):
-        choose(branch, asked, on(*devices))
+        flavour_for(branch, asked, on(*devices))
 
 
 @pytest.mark.parametrize("asked", [True, False])
 def test_where_both_run_the_one_asked_for_is_taken(asked: bool) -> None:
-    assert choose(580, asked, on(H100, L40S)).flavour == ("open" if asked else "proprietary")
+    assert flavour_for(580, asked, on(H100, L40S)).name == ("open" if asked else "proprietary")
 
 
 def test_a_gpu_that_is_not_known_is_named() -> None:
-    assert choose(580, None, on(H100)).notes == ()
-    (note,) = choose(580, None, on(H100, STRANGE)).notes
+    assert flavour_for(580, None, on(H100)).notes == ()
+    (note,) = flavour_for(580, None, on(H100, STRANGE)).notes
     assert "0000:02:00.0 (device 5555)" in note
     assert "open kernel modules" in note
 

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.errors import Refused
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan import section
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.section import Turn
+from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.unit_names import ORDER
 
 
 def result(unit: str, state: str = "converged", msg: str = "", **more: Any) -> dict[str, Any]:
@@ -36,7 +37,7 @@ WAITS = waiting("hugepages", "hugepages: reboot the node")
 
 
 def test_the_order_is_the_specification_s() -> None:
-    assert section.ORDER == (
+    assert ORDER == (
         "kernel-modules",
         "sysctl",
         "hugepages",

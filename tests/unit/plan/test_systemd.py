@@ -29,6 +29,7 @@ from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.systemd imp
     reload,
 )
 from tests.unit.fake_host import FakeHost
+from tests.unit.ground import rooms
 
 NAME, TARGET, TEXT = "bcd-x.service", "multi-user.target", "# Managed by bettercompute.bcd\n[Unit]\n"
 PATH = "/etc/systemd/system/bcd-x.service"
@@ -152,3 +153,9 @@ def test_a_look_at_a_unit_asks_the_manager_only_when_told_to(said: str, behind: 
     assert host.asked == []
     assert unit_file(host, NAME, TARGET, ask=True) == KEPT._replace(behind=behind)
     assert host.asked == [("systemctl", "show", "--property=NeedDaemonReload", "--value", NAME)]
+
+
+def test_systemctl_is_spelled_in_one_file() -> None:
+    """What is asked in a second spelling is not what a step has declared: check mode would tell the old state."""
+    spell = [path.name for path in rooms.sources("plugins/module_utils") if '"systemctl"' in path.read_text("utf-8")]
+    assert spell == ["systemd.py"]

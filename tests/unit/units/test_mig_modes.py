@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import pytest
 
+from ansible_collections.bettercompute.bcd.plugins.module_utils.core.step import Step
 from ansible_collections.bettercompute.bcd.plugins.module_utils.units.mig_layout import UNIT
 from tests.gpu.model import Fault
 from tests.unit import promises
-from tests.unit.mig_hosts import A100, ALL, H100, SERVICE, go, host_of, made
+from tests.unit.mig_hosts import A100, ALL, H100, RTX, SERVICE, go, host_of, made
 
 # -- modes
 
@@ -98,13 +99,60 @@ def test_a_reset_is_tried_again_when_something_else_holds_the_gpu() -> None:
     assert go(host, {"layout": "7g.40gb"}).state == "converged"
 
 
-def test_a_mode_that_stays_pending_on_hopper_waits() -> None:
-    host = host_of(H100)
+@pytest.mark.parametrize("product", [H100, "GH200-96GB", "B200-180GB", "GB300", RTX])
+def test_a_mode_that_stays_pending_from_hopper_on_waits_and_nothing_is_reset(product: str) -> None:
+    host = host_of(product, clients=["nvidia-persistenced"], drm=True)
     host.machine.nvml["migact"] = 19
-    done = go(host, ALL)
+    done = go(host, {"layout": "empty"})
     assert [wait.reason for wait in done.pending] == ["RebootRequired"]
     assert "stays pending" in done.pending[0].message
-    assert not [call for call in host.calls if "reset" in call]
+    assert not [call for call in host.calls if "reset" in call or "systemctl st" in call or "mod" in call.split()[0]]
+
+
+def test_what_another_gpus_process_is_does_not_count_for_a_reset() -> None:
+    """It is no holder of this GPU: it is not to be ended, and a reset that failed beside it is not tried again."""
+    host = host_of(A100, A100, clients=["nv-fabricmanager"])
+    host.machine.occupy(0, pid=4242, name="python3")
+    settings = {"gpus": [{"select": {"index": 1}, "layout": "7g.40gb"}]}
+    done = go(host, settings)
+    (wait,) = done.pending
+    assert wait.reason == "RebootRequired"
+    assert "end nv-fabricmanager, which has the GPUs open" in wait.message
+    assert "python3" not in wait.message
+    host.machine.free(0)
+    calls = len(host.calls)
+    assert go(host, settings).pending == done.pending
+    assert host.calls[calls:] == []
+
+
+@pytest.mark.parametrize("product", [A100, H100])
+def test_every_change_names_its_gpu_by_the_uuid(product: str) -> None:
+    """Indices move when a GPU comes or goes between the look and the change."""
+    host = host_of(product, product, clients=["nvidia-persistenced"])
+    small, half = ("1g.5gb", "3g.20gb") if product == A100 else ("1g.10gb", "3g.40gb")
+    last = host.machine.cards[1].uuid
+    for layout in (f"1c.{half}:2,{small}", f"{small}:2,2c.{half}", "off"):
+        assert go(host, {"gpus": [{"select": {"index": 1}, "layout": layout}]}).state == "converged"
+    changes = [call.split() for call in host.calls if call.startswith("nvidia-smi")]
+    kinds = {"-mig", "-cgi", "-cci", "-dci", "-dgi"} | ({"--gpu-reset"} if product == A100 else set())
+    assert {word for words in changes for word in words} >= kinds
+    assert [words[words.index("-i") + 1] for words in changes] == [last] * len(changes)
+
+
+def test_a_gpu_that_goes_during_a_pass_does_not_lend_its_index() -> None:
+    host = host_of(H100, H100)
+    gone, other = host.machine.cards
+    other.mig = other.mig_pending = True
+    apply = host.apply
+
+    def vanish(step: Step) -> None:
+        if "-cgi" in step.argv and gone in host.machine.cards:
+            host.machine.cards.remove(gone)
+        apply(step)
+
+    host.apply = vanish  # type: ignore[method-assign]
+    go(host, {"gpus": [{"select": {"uuid": gone.uuid}, "layout": "7g.80gb"}]})
+    assert (host.machine.cards, other.instances) == ([other], [])
 
 
 # -- after a boot

@@ -25,6 +25,8 @@ description:
     waits, and says for whom. A service that is down is started for the slots that wait for it.
   - MPS is refused where every GPU has MIG, or is to have it by the layout that M(bettercompute.bcd.mig_layout) applied.
     Where only some have, they are left out, with a note.
+  - A daemon of ours that still runs where MPS is refused so stays as it is, and M(bettercompute.bcd.mig_layout) waits
+    for its server as for any other process, until O(mode=timeslice) or O(state=absent) stops it.
   - An MPS daemon of somebody else is named in RV(notes).
 options:
   mode:

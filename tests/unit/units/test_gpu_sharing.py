@@ -21,7 +21,7 @@ from ansible_collections.bettercompute.bcd.plugins.module_utils.plan import gpu_
 from ansible_collections.bettercompute.bcd.plugins.module_utils.units.gpu_sharing import UNIT
 from ansible_collections.bettercompute.bcd.plugins.module_utils.units.mig_layout import UNIT as MIG_LAYOUT
 from tests.gpu.fake import GpuHost, gpu_host
-from tests.gpu.model import Fault, Machine
+from tests.gpu.model import Fault, Machine, Process
 from tests.unit.promises import a_kill_loses_nothing, check_is_truthful, go, lines, second_pass_is_quiet
 
 FILE = "/etc/systemd/system/bcd-mps.service"
@@ -493,6 +493,26 @@ def test_in_one_pass_a_layout_on_every_gpu_refuses_mps_and_check_mode_says_so() 
         outcome = both(host, layout, check)[1]
         assert outcome.failure is not None
         assert (outcome.failure.reason, state(host)) == ("Refused", "inactive")
+
+
+def test_a_layout_on_every_gpu_waits_for_the_daemon_that_runs_until_it_is_told_to_go() -> None:
+    layout = {"layout": "7g.80gb"}
+    host = host_of("H100-80GB", "H100-80GB")
+    assert go(UNIT, host, MPS).state == "converged"
+    for card in host.machine.cards:
+        card.processes.append(Process(4242, "nvidia-cuda-mps-server"))
+    for _each in range(2):
+        mig, refused = both(host, layout, check=False)
+        assert reasons(mig) == ["Busy"]
+        assert "process 4242 (nvidia-cuda-mps-server)" in mig.pending[0].message
+        assert refused.failure is not None
+        assert (refused.failure.reason, state(host), len(host.machine.mps)) == ("Refused", "active", 1)
+    assert go(UNIT, host, {"mode": "timeslice"}).state == "converged"
+    assert host.machine.mps == {}
+    for card in host.machine.cards:
+        card.processes.clear()  # its server ends with it
+    assert both(host, layout, check=False)[0].state == "converged"
+    assert [host.machine.instances(gpu) for gpu in (0, 1)] == [["7g.80gb"]] * 2
 
 
 def test_where_the_layout_turns_mig_off_in_the_same_pass_check_mode_says_what_it_waits_to_know() -> None:

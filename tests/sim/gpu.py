@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shlex
 import sys
 import time
 from collections.abc import Iterator
@@ -34,6 +35,9 @@ SERVICES = {
     "nvidia-fabricmanager.service": "nv-fabricmanager",
 }
 SWITCHES = "/proc/driver/nvidia-nvswitch/devices"
+CHARS, RULES = "/dev/char", "/etc/udev/rules.d"
+# What udev is told when a module came.
+EVENTS = {"nvidia": 'DEVPATH=="/bus/pci/drivers/nvidia"', "nvidia_uvm": 'KERNEL=="nvidia_uvm"'}
 PRUNED = ("/proc/driver", "/dev/nvidia-caps", *(f"/proc/{digit}" for digit in range(1, 10)))
 
 
@@ -157,6 +161,17 @@ def module_came(root: str, name: str) -> None:
         if name == "nvidia":
             machine.loaded, machine.flavour = machine.disk, machine.disk_flavour
         _flag(machine, name, True)
+    for path in names(root, RULES):
+        for line in (read(root, f"{RULES}/{path}") or "").splitlines():
+            if name in EVENTS and EVENTS[name] in line and not line.startswith("#"):
+                _run_of_rule(root, shlex.split(line.partition('RUN+="')[2].rstrip('"')))
+
+
+def _run_of_rule(root: str, argv: list[str]) -> None:
+    """udev runs a program, whose failure stops nothing."""
+    name = os.path.basename(argv[0])
+    if name in PROGRAMS and there(root, f"/usr/local/sbin/{name}"):
+        PROGRAMS[name](root, argv[1:])
 
 
 def module_went(root: str, name: str) -> None:
@@ -176,6 +191,8 @@ def go_down(root: str) -> None:
     """What a reboot does to the GPUs, before anything is loaded again."""
     if not any_of(root):
         return
+    for name in names(root, CHARS):
+        drop(root, f"{CHARS}/{name}")
     with editing(root) as machine:
         disk, machine.disk = machine.disk, None
         machine.reboot()
@@ -219,7 +236,13 @@ def nvidia_ctk(root: str, argv: list[str]) -> Answer:
     """nvidia-ctk."""
     from tests.gpu import tools
 
-    rc, out, err = tools.ctk(gpus(root), tuple(argv), LIBRARY, "/usr/local/sbin/nvidia-cdi-hook")
+    machine = gpus(root)
+    rc, out, err = tools.ctk(machine, tuple(argv), LIBRARY, "/usr/local/sbin/nvidia-cdi-hook")
+    if rc == 0 and "create-dev-char-symlinks" in argv:
+        os.makedirs(at(root, CHARS), exist_ok=True)
+        for path, target in tools.char_links(machine).items():
+            if not os.path.lexists(at(root, path)):
+                os.symlink(target, at(root, path))
     where = tools.output_of(tuple(argv))
     if rc == 0 and where:
         put(root, where, out)

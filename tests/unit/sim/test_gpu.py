@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 
 from tests.sim import containers, packages
@@ -51,6 +52,20 @@ def test_packages_bring_the_driver_and_the_module_is_loaded_by_hand(make: Maker)
     assert host.run("nvidia-smi", "-L").returncode == 18
     host.reboot()
     assert host.run("nvidia-smi", "-L").returncode == 0
+
+
+def test_device_nodes_are_linked_by_nvidia_ctk_and_after_a_boot_by_a_rule_of_udev(make: Maker) -> None:
+    host = make("h100")
+    link = f"{host.tree}/dev/char/195:0"
+    command = ("nvidia-ctk", "system", "create-dev-char-symlinks", "--create-all")
+    assert host.run(*command).returncode == 0
+    assert os.readlink(link) == "/dev/nvidia0"
+    host.reboot()
+    assert not os.path.lexists(link)
+    rule = f'ACTION=="add", SUBSYSTEM=="module", KERNEL=="nvidia_uvm", RUN+="/usr/bin/{" ".join(command)}"\n'
+    files.put(host.tree, "/etc/udev/rules.d/72-x.rules", rule)
+    host.reboot()
+    assert os.readlink(link) == "/dev/nvidia0"
 
 
 def test_apt_tells_holds_and_what_would_go(make: Maker) -> None:

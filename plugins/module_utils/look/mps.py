@@ -8,7 +8,7 @@ from __future__ import annotations
 from ..core.errors import SEEN_AS_ROOT, NotKnownYet, StepFailed, Unreadable
 from ..core.host import Host
 from ..core.unknown import is_known, later
-from ..plan.gpu import App, is_attendant
+from ..plan.gpu import MODES, App, is_attendant
 from ..plan.gpu_sharing_daemon import ASK, CONTROL, questions
 from ..plan.gpu_sharing_seen import QUERIED, Card, Rival, Seen
 from ..plan.gpu_sharing_service import SERVICE, Limits, Programs
@@ -100,7 +100,7 @@ def _listed(host: Host, seen: tuple[Seen, ...]) -> tuple[App, ...]:
 
 def mig_modes(host: Host, seen: tuple[Seen, ...]) -> dict[str, str]:
     """MIG modes by UUID as mig-layout leaves them: over a predicted host, known only after its steps."""
-    if not (host.predicted and any(is_known(card) and card.mig == "Enabled" for _gpu, card in seen)):
+    if not (host.predicted and any(is_known(card) and card.mig in MODES for _gpu, card in seen)):
         return {}
     from ..plan.mig_state import QUERIED as ASKED
 

@@ -103,7 +103,8 @@ def _keep_up(todo: Todo, settings: Settings, now: Now, past: Past) -> None:
     due = differs or now.unit.behind or bool({systemd.RELOAD, RESTART} & past.owed)
     served = service.served(now.unit.file)
     mine = tuple(share.uuid for share in shares)
-    if (due or not now.runs) and _is_busy(todo, now, (*served, *mine)):
+    # One that is down serves nobody: what it served before, and does not any more, is nobody's loss.
+    if (due or not now.runs) and _is_busy(todo, now, mine if now.is_down else (*served, *mine)):
         return
     become: dict[str, str] = {}
     _give_back(todo, now, tuple(uuid for uuid in served if uuid not in mine), become)
@@ -198,7 +199,10 @@ def _take_down(todo: Todo, now: Now, past: Past) -> None:
 
 
 def _give_back(todo: Todo, now: Now, uuids: tuple[str, ...], become: dict[str, str]) -> None:
-    """Set the compute mode of GPUs that we served, and no longer do, to DEFAULT. Without a driver there is none."""
+    """Set the compute mode of GPUs that we served, and no longer do, to DEFAULT. Without a driver there is none.
+
+    One that gets MIG has it there already.
+    """
     if not uuids:
         return
     try:
@@ -207,7 +211,9 @@ def _give_back(todo: Todo, now: Now, uuids: tuple[str, ...], become: dict[str, s
         todo.note(f"{fault.message}; a driver that is loaded again has every compute mode at DEFAULT")
         return
     for gpu, card in seen:
-        if gpu.uuid in uuids and is_known(card) and card.compute == EXCLUSIVE:
+        if gpu.uuid not in uuids or not is_known(card) or card.compute != EXCLUSIVE:
+            continue
+        if now.mig.get(gpu.uuid, card.mig) != "Enabled":
             _set_mode(todo, gpu, DEFAULT, seen, become)
 
 

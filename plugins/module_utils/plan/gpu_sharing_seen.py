@@ -51,7 +51,7 @@ class Now(NamedTuple):
 
     `state` is the service's, as systemd says it, "" where it was not asked. `claims` are allocations that have GPUs,
     `apps` processes that compute. `daemon`: what the daemon answers; where it does not, `said` has why. `mig`: MIG
-    modes by UUID as the unit before leaves them, where a GPU has MIG now; without an entry it is as `gpus` has it.
+    modes by UUID as the unit before leaves them, where that is not seen yet; without an entry it is as `gpus` has it.
     """
 
     systemd: Systemd

@@ -36,8 +36,8 @@ def look(host: Host, settings: planner.Settings | None, _past: Past) -> Now:
     if wanted:
         daemon, said = mps.daemon(host, len(served(unit.file))) if now.runs else (None, "")
         now = now._replace(daemon=daemon, said=said, rivals=mps.rivals(host))
-        now = now._replace(programs=later(mps.programs, host), mig=later(mps.mig_modes, host, gpus))
-    return now
+        now = now._replace(programs=later(mps.programs, host))
+    return now._replace(mig=later(mps.mig_modes, host, gpus))
 
 
 UNIT = Unit(NAME, planner.FIELDS, planner.check, look, planner.plan, planner.absent)

@@ -339,6 +339,25 @@ def test_a_process_that_computes_is_not_cut_off(running: bool) -> None:
     assert go(UNIT, host, {"mode": "mps", "replicas": 4}).state == "converged"
 
 
+def test_who_computes_on_a_gpu_that_was_served_once_keeps_no_service_from_starting() -> None:
+    host = host_of("H100-80GB", "H100-80GB")
+    go(UNIT, host, MPS)
+    host.services.crash("bcd-mps.service")
+    for card in host.machine.cards:
+        card.compute_mode = "EXCLUSIVE_PROCESS"
+    record = json.loads(host.text(APPLIED) or "")
+    record["units"]["mig-layout"] = {"gpus": [{"select": {"index": 1}, "layout": "all-1g.10gb"}]}
+    host.put(APPLIED, json.dumps(record))
+    host.machine.occupy(1, 4242, "python3")
+    outcome = go(UNIT, host, MPS)
+    assert (outcome.state, daemon(host)["visible"], modes(host)) == (
+        "converged",
+        uuids(host)[:1],
+        ["EXCLUSIVE_PROCESS", "DEFAULT"],
+    )
+    second_pass_is_quiet(UNIT, host, MPS)
+
+
 @pytest.mark.parametrize("node", ["/dev/nvidia1", None])
 def test_a_client_that_nvidia_smi_does_not_list_is_not_cut_off(node: str | None) -> None:
     """nvidia-smi lists CUDA contexts, which under MPS are the server's; who has the nodes open is a client."""
@@ -528,6 +547,25 @@ def test_where_the_layout_turns_mig_off_in_the_same_pass_check_mode_says_what_it
     host = with_mig()
     real = both(host, {"layout": "off"}, check=False)[1]
     assert (real.state, daemon(host)["visible"]) == ("converged", uuids(host))
+
+
+def test_in_one_pass_a_gpu_goes_from_mps_to_mig_and_check_mode_says_no_step_that_is_not_taken() -> None:
+    def both_shared() -> GpuHost:
+        host = host_of("H100-80GB", "L40S")
+        assert go(UNIT, host, MPS).state == "converged"
+        return host
+
+    layout = {"gpus": [{"select": {"index": 0}, "layout": "all-1g.10gb"}]}
+    planned = both(both_shared(), layout, check=True)[1]
+    assert [line.action.partition(" after ")[0] for line in planned.steps] == ["bcd-mps.service: known"]
+    host = both_shared()
+    real = both(host, layout, check=False)[1]
+    assert (real.state, daemon(host)["visible"], modes(host)) == (
+        "converged",
+        uuids(host)[1:],
+        ["DEFAULT", "EXCLUSIVE_PROCESS"],
+    )
+    assert not [line for line in lines(real) if "compute mode" in line]  # MIG took it back
 
 
 # -- one dead GPU

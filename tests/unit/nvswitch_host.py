@@ -116,9 +116,14 @@ def nvlink5(host: FakeHost) -> None:
     """The board's switches are managed through InfiniBand devices; a common adapter of the same kind is there too."""
     for path in [path for path in host.files if path.startswith("/sys/bus/pci/devices/0000:05:00.0/")]:
         del host.files[path]
-    for name, text in (("mlx5_0", "\x82\x1aConnectX-7\udcff"), ("mlx5_4", "\udc82\x00V2SMDL=SW_MNG\udcfe\x78")):
-        host.put(f"/sys/class/infiniband/{name}/device/vpd", text)
-        host.put(f"/sys/class/infiniband/{name}/device/vendor", "0x15b3\n")
+    adapter(host, "0000:18:00.0", "\x82\x1aConnectX-7\udcff")
+    adapter(host, "0000:05:00.4", "\udc82\x00V2SMDL=SW_MNG\udcfe\x78")
+
+
+def adapter(host: FakeHost, address: str, data: str) -> None:
+    """An InfiniBand adapter on the bus, with its vital product data."""
+    for name, text in (("vendor", "0x15b3\n"), ("class", "0x020700\n"), ("vpd", data)):
+        host.put(f"/sys/bus/pci/devices/{address}/{name}", text)
 
 
 def hold(host: FakeHost, allocation: str) -> None:

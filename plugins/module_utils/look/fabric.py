@@ -12,8 +12,7 @@ from .nvidia_proc import taken
 SWITCHES = "/proc/driver/nvidia-nvswitch/devices"
 BUS = "/sys/bus/pci/devices"
 NVIDIA, BRIDGE = "0x10de", "0x0680"  # the vendor, and the class of NVSwitches
-INFINIBAND = "/sys/class/infiniband"
-MELLANOX = "0x15b3"
+MELLANOX, NETWORK = "0x15b3", "0x02"  # the vendor, and the base class of network and InfiniBand controllers
 MARK = "SW_MNG"  # in the vital product data of the devices that manage the switches of NVLink 5
 
 
@@ -34,15 +33,13 @@ def switches_on_the_bus(host: Host) -> tuple[str, ...]:
 
 
 def managers(host: Host) -> tuple[str, ...]:
-    """The InfiniBand devices that manage the switches of NVLink 5; root alone may read what marks them."""
-    found = []
-    for name in host.names(INFINIBAND):
-        folder = f"{INFINIBAND}/{name}/device"
-        if (host.read(f"{folder}/vendor") or MELLANOX).strip() == MELLANOX and MARK in (
-            host.read(f"{folder}/vpd") or ""
-        ):
-            found.append(name)
-    return tuple(found)
+    """The InfiniBand devices that manage the switches of NVLink 5, by PCI address; root alone may read their mark.
+
+    On the bus they are there before their driver is, and no module that is still to be loaded brings more of them.
+    """
+    theirs = [name for name in host.names(BUS) if (host.read(f"{BUS}/{name}/vendor") or "").strip() == MELLANOX]
+    cards = [name for name in theirs if (host.read(f"{BUS}/{name}/class") or "").startswith(NETWORK)]
+    return tuple(name for name in cards if MARK in (host.read(f"{BUS}/{name}/vpd") or ""))
 
 
 def products(host: Host) -> tuple[str, ...]:

@@ -21,7 +21,7 @@ from ansible_collections.bettercompute.bcd.plugins.module_utils.plan import fabr
 from ansible_collections.bettercompute.bcd.plugins.module_utils.units.fabric_manager import UNIT
 from tests.unit import promises
 from tests.unit.fake_host import FakeHost
-from tests.unit.nvswitch_host import GPUS, Board, hold, library, load, nvlink5, nvswitch
+from tests.unit.nvswitch_host import GPUS, Board, adapter, hold, library, load, nvlink5, nvswitch
 from tests.unit.package_machine import PackageHost, age
 
 HEADER = "# Managed by bettercompute.bcd: local edits are replaced.\n"
@@ -517,8 +517,19 @@ def test_a_missing_subnet_manager_is_named() -> None:
 
 def test_adapters_of_another_kind_make_no_board() -> None:
     host = nvswitch(product="NVIDIA H100 PCIe", switches=False)
-    host.put("/sys/class/infiniband/mlx5_0/device/vpd", "\x82\x1aConnectX-7\udcff")
+    adapter(host, "0000:18:00.0", "\x82\x1aConnectX-7\udcff")
     assert go(host).steps == ()
+
+
+def test_a_board_is_known_though_a_module_that_may_bring_anything_is_to_be_loaded() -> None:
+    """Check mode of a whole host: kernel-modules has its turn before, and what its module brings nobody knows."""
+    host = nvswitch()
+    predicted = PredictedHost(host)
+    appears = tuple(Effect("appears", path, "the module tun is loaded") for path in ("/sys/class", "/dev"))
+    predicted.apply(run(("modprobe", "tun"), "load the module tun", effects=appears))
+    outcome = converge(Goal(UNIT, {}), predicted, Records(predicted))
+    assert [line.action for line in outcome.steps if "the module tun is loaded" in line.action] == []
+    assert promises.lines(outcome) == said(go(host))
 
 
 # -- removal

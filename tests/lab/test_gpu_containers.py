@@ -153,6 +153,29 @@ def test_a_second_pass_changes_nothing_and_restarts_nothing(story: Story) -> Non
     assert started(story.stage.machine) == before
 
 
+def linked(eyes: Eyes) -> dict[str, str]:
+    """Every device node of the driver by its number, with where /dev/char/<number> leads."""
+    numbers = eyes.host.check_output("stat -c '%%n %%Hr:%%Lr' $(find /dev -maxdepth 1 -type c -name 'nvidia*')")
+    nodes = dict(line.split()[::-1] for line in numbers.splitlines())
+    assert len(nodes) >= 4
+    return {node: eyes.host.run("readlink -e /dev/char/%s", number).stdout.strip() for number, node in nodes.items()}
+
+
+def test_every_device_node_is_linked_by_its_number(eyes: Eyes) -> None:
+    assert {node: end for node, end in linked(eyes).items() if end != node} == {}
+
+
+def test_at_boot_udev_links_them(story: Story, eyes: Eyes) -> None:
+    """A boot begins with an empty /dev, and tells udev again of what the kernel has loaded by then."""
+    story.stage.machine.ssh(
+        "find /dev/char -lname '/dev/nvidia*' -delete; ls -l /dev/char | grep nvidia && exit 1"
+        "; udevadm trigger --type=subsystems --action=add && udevadm settle --timeout=60"
+    )
+    assert {node: end for node, end in linked(eyes).items() if end != node} == {}
+    again = story.stage.converge(WHOLE)
+    assert (again.rc, again.recap["changed"], again.all_steps()) == (0, 0, {})
+
+
 def test_podman_gives_a_container_the_gpu_of_the_specification(story: Story, eyes: Eyes) -> None:
     spec = json.loads(eyes.text("/etc/cdi/nvidia.json"))
     assert spec["kind"] == "nvidia.com/gpu"

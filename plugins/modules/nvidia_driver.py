@@ -12,13 +12,17 @@ short_description: Install and load NVIDIA's driver in one full version
 version_added: 0.1.0
 description:
   - Installs the driver of a branch from the package sources that the host has, and loads it. The driver is the one that
-    is asked for when the loaded module, its file for the running kernel and the library agree on the full version.
+    is asked for when the loaded module, its file for the running kernel, the library and the installed packages agree
+    on the full version.
   - GPUs are looked for on the PCI bus. A host that has none, or whose GPUs are all bound to C(vfio-pci), has nothing to
     do, so that a pool of mixed hosts may name the unit for each.
   - A flavour or a branch that one of the GPUs cannot run is refused before any package is touched. So is a host whose
     GPUs need different flavours.
   - A newer driver of the branch in the package sources is no reason to install it. A driver that something else
     installed beside the loaded one is.
+  - Packages of the driver that are of another version than its module and library, as an upgrade leaves them that was
+    broken off, are brought to one version, which is O(version) where that is given, else that of one that is held, else
+    the newest of those that are installed.
   - A loaded driver is swapped where nothing uses it. C(nvidia-persistenced), C(nvidia-fabricmanager), C(nvidia-dcgm)
     and C(bcd-mps) are stopped for that and started again, and its modules are unloaded leaf first. Modules that stood
     on it are loaded again.
@@ -27,7 +31,8 @@ description:
   - nouveau is kept out with C(/etc/modprobe.d/bcd-nouveau.conf), and the initramfs is rebuilt. Where it is loaded, the
     unit waits for a reboot.
   - Where the kernel takes signed modules only, modules that the distribution signs come first; one without a signature
-    is said plainly, and not loaded.
+    is said plainly, and not loaded. With the signed modules of Ubuntu comes the metapackage that brings those of each
+    kernel to come, where the kernel's own metapackage is installed, not held, and as new as in the package sources.
   - Missing device nodes are made, and C(nvidia-persistenced) is enabled and started where it is installed.
 options:
   branch:

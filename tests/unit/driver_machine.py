@@ -202,14 +202,16 @@ class DriverMachine(FakeHost):
         """What a package brings to the disk."""
         rest = re.sub(r"\d.*", "", name)
         for other in [other for other in self.packages if other != name and re.sub(r"\d.*", "", other) == rest]:
-            if not name.startswith(("libnvidia", "linux-headers")):
+            if not name.startswith(("libnvidia", "linux-")):
                 self.erase(other)
         self.packages[name] = version
         if "pinning" in name or name == "kernel-devel":
             return
         driver = re.split(r"[-_]", version.rpartition(":")[2])[0]
         flavour = "open" if "open" in name else "proprietary"
-        if re.search(r"headless|kernel.*dkms|kmod-nvidia|-kmp|linux-modules-nvidia", name) and not self.breaks_dkms:
+        if "linux-modules-nvidia" in name:  # has the kernel's version, and the module of the newest driver
+            driver = re.split(r"[-_]", self.repo[f"nvidia-headless-no-dkms-{name.split('-')[3]}-server-open"][-1])[0]
+        if re.search(r"headless-\d|kernel.*dkms|kmod-nvidia|-kmp|linux-modules-nvidia", name) and not self.breaks_dkms:
             self.module_files[self.release] = f"{driver} {flavour}"
         if re.search(r"nvidia-utils|driver-cuda|libnvidia-ml1|compute-utils-G0", name):
             folder = "/usr/lib/x86_64-linux-gnu" if self.manager == "apt" else "/usr/lib64"

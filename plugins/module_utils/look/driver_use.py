@@ -13,7 +13,7 @@ from ..plan.nvidia_driver import Now
 from ..plan.nvidia_driver_packages import Shelf
 from ..plan.nvidia_driver_swap import ROOTS, SERVICES, Module, Use
 from ..plan.nvidia_driver_version import MODULE_NAMES
-from ..plan.nvidia_packages import driver_globs
+from ..plan.nvidia_names import driver_globs
 from .clients import device_holders
 from .driver_upkeep import MODULES
 from .holds import holds, releasing

@@ -108,7 +108,7 @@ def absent(now: Now, past: Past) -> Plan:
 
 
 def _is_whole(packages: Packages) -> bool:
-    from .nvidia_packages import TOOLKIT
+    from .nvidia_names import TOOLKIT
     from .packages import Wanted, is_there
 
     return all(is_there(packages, Wanted(name)) for name in TOOLKIT)
@@ -126,7 +126,7 @@ def _finish(todo: Todo, packages: Packages, past: Past) -> None:
 
 def _plan_install(todo: Todo, packages: Packages, past: Past) -> None:
     """All that is missing of the toolkit; what is half configured needs no index."""
-    from .nvidia_packages import TOOLKIT
+    from .nvidia_names import TOOLKIT
     from .packages import Wanted, not_offered, offers, refresh
     from .packages_install import install
 

@@ -39,6 +39,16 @@ class Distribution(NamedTuple):
         return f"{self.id} {self.version}".strip()
 
     @property
+    def is_ubuntu(self) -> bool:
+        """Ubuntu, or what is made of it."""
+        return "ubuntu" in (self.id, *self.like)
+
+    @property
+    def is_known(self) -> bool:
+        """Whether packages can be asked for and installed here."""
+        return bool(self.family) and (self.id != "amzn" or self.version == "2023")
+
+    @property
     def has_streams(self) -> bool:
         """Whether NVIDIA's repository for it has module streams: RHEL 8 and 9 and their kin, and Amazon 2023."""
         return self.family == "rhel" and (self.major in (8, 9) or self.id == "amzn")
@@ -81,5 +91,5 @@ def check_family(distribution: Distribution, where: str) -> None:
             f"{where}: packages cannot be installed on {distribution.id!r} (ID of /etc/os-release): install them by "
             "hand, or use a distribution of the Debian, Red Hat or SUSE family"
         )
-    if distribution.id == "amzn" and distribution.version != "2023":
+    if not distribution.is_known:
         raise Refused(f"{where}: of Amazon Linux only 2023 is known, not {distribution.version}: use that")

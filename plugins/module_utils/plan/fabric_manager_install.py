@@ -8,7 +8,8 @@ from __future__ import annotations
 from ..core.plan import Past, Todo
 from .fabric_manager_packages import Need, installed
 from .nvidia_packages import fabric_manager_names
-from .packages import Offer, Packages, Wanted, Work, not_offered, offers, refresh, settle_holds, upstream, version_key
+from .package_rows import upstream
+from .packages import Offer, Packages, Wanted, Work, not_offered, offers, refresh, settle_holds, version_key
 from .packages_install import install
 from .unit_names import FABRIC_MANAGER as UNIT
 

@@ -10,7 +10,8 @@ from typing import Callable, NamedTuple
 
 from ..core.plan import Past, Todo
 from ..core.step import Effect
-from .packages import Packages, Wanted, Work, is_there, settle_holds, upstream
+from .package_rows import upstream
+from .packages import Packages, Wanted, Work, is_there, settle_holds
 from .unit_names import FABRIC_MANAGER as UNIT
 
 # What the look asks for: every name that it ever had, and what NVLink 5 needs beside it.

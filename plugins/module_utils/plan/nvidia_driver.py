@@ -3,7 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """nvidia-driver: the driver of a branch, installed and loaded in one full version.
 
-The version counts, not the branch: the loaded module, its file for the running kernel and the library agree on it.
+The version counts, not the branch: the loaded module, its file for the running kernel, the library and the packages
+agree on it.
 """
 
 from __future__ import annotations
@@ -34,9 +35,10 @@ from .settings import strict
 from .systemd import Service
 from .unit_names import NVIDIA_DRIVER as UNIT
 
-if TYPE_CHECKING:  # a converged host needs neither
+if TYPE_CHECKING:  # a converged host needs none to plan
     from .nvidia_driver_packages import Shelf
     from .nvidia_driver_swap import Use
+    from .package_rows import Package
 
 FIELDS = (
     Field("branch", "branch", (str,)),
@@ -56,7 +58,8 @@ class Settings(NamedTuple):
 class Now(NamedTuple):
     """What the host shows. `modules`: names of loaded modules, as NVIDIA gives them. `idle`: services that a pass
     stopped and that do not run. `stale`: device nodes of unified memory, while its module is to be loaded. `nodes` and
-    `stale` may be values that raise when they are used: any module that is loaded may bring nodes.
+    `stale` may be values that raise when they are used: any module that is loaded may bring nodes. `astray`: packages
+    of the driver that are not of its library's version.
 
     Seen only where it is needed: `use` where the loaded driver is not the one that is asked for, `shelf` where packages
     are to be looked at, `only_signed` (why the kernel takes no unsigned module, or "") where one is to be loaded.
@@ -73,6 +76,7 @@ class Now(NamedTuple):
     persistenced: Service | None = None
     idle: tuple[str, ...] = ()
     stale: tuple[str, ...] = ()
+    astray: tuple[Package, ...] = ()
     use: Use | None = None
     shelf: Shelf | None = None
     only_signed: str = ""
@@ -117,6 +121,11 @@ def is_on_disk(target: Target, on_disk: OnDisk | None, library: str | None) -> b
     return on_disk is not None and target.takes(on_disk.version, on_disk.flavour) and library == on_disk.version
 
 
+def fits(target: Target, now: Now) -> bool:
+    """Whether module file, library and packages are those of one driver that is asked for."""
+    return is_on_disk(target, now.on_disk, now.library) and not now.astray
+
+
 def is_loaded(loaded: Loaded | None, on_disk: OnDisk | None) -> bool:
     """Whether what is loaded is what is on the disk."""
     return loaded is not None and on_disk is not None and loaded == Loaded(on_disk.version, on_disk.flavour)
@@ -137,7 +146,7 @@ def plan(settings: Settings, now: Now, past: Past) -> Plan:
         return todo.plan()
     target, notes = target_of(settings, now.gpus, now.loaded)
     todo.note(*notes)
-    right = now.shelf is None and is_on_disk(target, now.on_disk, now.library) and is_loaded(now.loaded, now.on_disk)
+    right = now.shelf is None and fits(target, now) and is_loaded(now.loaded, now.on_disk)
     if not right:
         from .nvidia_driver_change import is_claimed  # neither this nor what it imports is for a converged host
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from ..core.plan import Past, Plan, Todo
 from ..core.step import known_after
-from .nvidia_driver import Now, Settings, is_on_disk, target_of
+from .nvidia_driver import Now, Settings, fits, target_of
 from .nvidia_driver_swap import (
     Use,
     brings,
@@ -50,7 +50,7 @@ def plan_unknown(settings: Settings, now: Now, past: Past) -> Plan:
 
 def is_claimed(todo: Todo, target: Target, now: Now) -> bool:
     """Whether live holds or pending releases keep packages from being changed; says which."""
-    if now.loaded is None or now.use is None or is_on_disk(target, now.on_disk, now.library):
+    if now.loaded is None or now.use is None or fits(target, now):
         return False
     claims = claimed_by(now.use)
     if claims:
@@ -68,20 +68,20 @@ def change(todo: Todo, target: Target, now: Now, past: Past) -> bool:
     if coming is None:
         return False
     if now.loaded == coming:
-        return is_on_disk(target, now.on_disk, now.library)
+        return fits(target, now)
     _plan_loaded(todo, target, coming, now, past)
     return False
 
 
 def _plan_disk(todo: Todo, target: Target, now: Now, past: Past) -> Loaded | None:
     """Plan the packages; the driver that is then on the disk, None where there will be none to load."""
-    fits = is_on_disk(target, now.on_disk, now.library)
+    right = fits(target, now)
     there = Loaded(now.on_disk.version, now.on_disk.flavour) if now.on_disk else None
     if now.shelf is None:
         return there
     from .nvidia_driver_packages import Brought, keep_held, plan_install, say_what_is_wrong
 
-    if fits and INSTALL_DEBT not in past.owed:
+    if right and INSTALL_DEBT not in past.owed:
         keep_held(todo, target, now.shelf.packages, past)
         return there
 
@@ -95,16 +95,16 @@ def _plan_disk(todo: Todo, target: Target, now: Now, past: Past) -> Loaded | Non
 
     coming = plan_install(todo, target, now.shelf, past, brought)
     if coming is None:
-        return there if fits else None
-    if not coming.planned and not fits:
-        say_what_is_wrong(todo, target, coming.version, now.shelf)
+        return there if right else None
+    if not coming.planned and not right:
+        say_what_is_wrong(todo, target, coming.version, now.shelf, now.astray)
         return None
     return Loaded(coming.version, target.flavour) if coming.planned else there
 
 
 def _plan_loaded(todo: Todo, target: Target, coming: Loaded, now: Now, past: Past) -> None:
     """Plan that the driver on the disk is the loaded one."""
-    installs = not is_on_disk(target, now.on_disk, now.library)
+    installs = not fits(target, now)
     obstacle = _obstacle(target, now, past, installs)
     if obstacle:
         if not installs:  # behind the installation the runner looks again: one that fails asks for no reboot

@@ -11,8 +11,10 @@ from ..core.plan import Past, Todo
 from ..core.step import Effect, fail
 from .nvidia_driver_version import INSTALL_DEBT, OPEN, OnDisk, Target, branch_of, by_number
 from .nvidia_install import install_choice
-from .nvidia_packages import Choice, PackageSet, choose, driver_sets, headers, names_of, unserved
-from .packages import Offer, Packages, Wanted, not_offered, offers, refresh, settle_holds, upstream
+from .nvidia_names import PackageSet, driver_sets
+from .nvidia_packages import Choice, choose, headers, kernel_images, names_of, unserved
+from .package_rows import Package, upstream
+from .packages import Offer, Packages, Wanted, not_offered, offers, refresh, settle_holds
 from .unit_names import NVIDIA_DRIVER as UNIT
 
 
@@ -81,7 +83,7 @@ def _find(todo: Todo, target: Target, shelf: Shelf, past: Past, refreshed: str) 
     packages = shelf.packages
     sets = driver_sets(packages.distribution, target.branch, target.flavour == OPEN, shelf.release, shelf.signed)
     wants = headers(packages.distribution, shelf.release)
-    names = (*names_of(sets), *((wants.name,) if wants else ()))
+    names = (*names_of(sets, kernel_images(packages)), *((wants.name,) if wants else ()))
     streams = any(one.stream for one in sets)
     offered = offers(packages, past, names, every=streams)
     builds = shelf.headers or wants is None or _is_offered(wants, offered)
@@ -106,15 +108,17 @@ def _find(todo: Todo, target: Target, shelf: Shelf, past: Past, refreshed: str) 
 def _versions(target: Target, shelf: Shelf, sets: tuple[PackageSet, ...]) -> tuple[str, ...]:
     """The versions to look for, "" for the newest: that of the installed packages or the loaded driver comes first.
 
-    A newer driver in the package sources is no reason to install it.
+    A newer driver in the package sources is no reason to install it. Of installed packages that disagree, one that is
+    held says the version, else the newest does, to which an upgrade that came half-way was on its way.
     """
     if target.version:
         return (target.version,)
     packages = shelf.packages
     names = {name for one in sets for name in one.driver if name in packages.installed}
     here = {upstream(packages.version(name)) for name in names} or {shelf.loaded}
-    mine = sorted((version for version in here if branch_of(version) == target.branch), key=by_number, reverse=True)
-    return (*mine, "")
+    held = {upstream(packages.version(name)) for name in names if packages.installed[name].held}
+    mine = (version for version in here if branch_of(version) == target.branch)
+    return (*sorted(mine, key=lambda version: (version in held, by_number(version)), reverse=True), "")
 
 
 def _is_built(one: PackageSet) -> bool:
@@ -128,7 +132,7 @@ def _is_offered(wants: Wanted, offered: tuple[Offer, ...]) -> bool:
     )
 
 
-def say_what_is_wrong(todo: Todo, target: Target, version: str, shelf: Shelf) -> None:
+def say_what_is_wrong(todo: Todo, target: Target, version: str, shelf: Shelf, astray: tuple[Package, ...] = ()) -> None:
     """The packages, of this version, are in place, and what is on the disk is not as they have it: say what to do."""
     module = shelf.on_disk
     if module is None and shelf.elsewhere:
@@ -149,6 +153,9 @@ def say_what_is_wrong(todo: Todo, target: Target, version: str, shelf: Shelf) ->
             f"the module file for the kernel {shelf.release} is {module.version}, {module.flavour} "
             f"({module.path or 'see modinfo nvidia'}): see dkms status, and remove what else put it there"
         )
+    elif astray and shelf.library == version:
+        them = ", ".join(f"{package.name} {package.version}" for package in astray)
+        wrong = f"{them} beside them, which is another driver's: remove it, or install it at that version"
     else:
         wrong = (
             f"the library on the disk is {shelf.library or 'missing'}: remove what another installer left, and install "

@@ -9,7 +9,8 @@ from ..core.plan import Past, Todo
 from ..core.step import Effect
 from .module_streams import enable
 from .nvidia_packages import MAY_GO, Choice
-from .packages import Package, Packages, Wanted, Work, is_there, settle_holds
+from .package_rows import Package
+from .packages import Packages, Wanted, Work, is_there, settle_holds
 from .packages_install import install, refuse_image
 
 MODULE = "nvidia-driver"  # of dnf
@@ -34,11 +35,11 @@ def install_choice(
     What is installed as chosen stays as it is, whatever stream is enabled.
     `refreshed` is what `packages.refresh` returned; the other arguments are those of `packages_install.install`.
     """
-    one, names = choice.set, tuple(want.name for want in choice.wanted)
+    one, names = choice.set, tuple(want.name for want in choice.wanted if want.version)
     if all(is_there(now, want) for want in choice.wanted):
         settle_holds(todo, now, past, names, hold or one.hold, pays)
         return Work()
-    refuse_image(now, names)
+    refuse_image(now, [want.name for want in choice.wanted])
     if one.stream and not enable(todo, past, MODULE, one.stream, refreshed):
         return Work(stuck=True)
     pin = _pin(todo, now, past, one.first) if one.first else Work()

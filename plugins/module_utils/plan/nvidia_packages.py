@@ -1,22 +1,23 @@
 # Copyright (c) 2026 bettercompute
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""NVIDIA's package names, by distribution, release, and the repository that offers them.
+"""A driver's packages, chosen by what the host's own index offers.
 
-Which repository serves a host is never guessed: of several sets of names, the first that the host's own index offers
-at the wanted version is taken, and what is installed already is kept to. The sets are of a GPU server: what only a
-desktop needs is left out where the names allow it.
+Which repository serves a host is never guessed: of several sets of names, the first that the index offers at the wanted
+version is taken, and what is installed already is kept to.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from .distribution import Distribution
-from .packages import Offer, Packages, Wanted, upstream, version_key
+from .nvidia_names import PackageSet
+from .package_rows import upstream
+from .packages import Offer, Packages, Wanted, version_key
 
-TOOLKIT = ("nvidia-container-toolkit",)
 # What apt may take away or change when one driver follows another: the driver's own packages of any branch, and
 # nothing of the container toolkit, which has the same first names.
 MAY_GO = (
@@ -36,137 +37,12 @@ MAY_GO = (
 )
 
 
-class PackageSet(NamedTuple):
-    """The packages of one driver flavour and branch, as one kind of repository names them.
-
-    `driver` packages carry the driver's version, `beside` have versions of their own (headers, prebuilt modules).
-    `first` is installed before the others (a pinning package), `stream` a module stream that has to be enabled.
-    `prebuilt`: the kernel module is built and signed by the distribution. `hold`: nothing but a hold keeps the branch.
-    `rivals`: packages of the other flavour that go in the same transaction, where they are installed.
-    """
-
-    repository: str
-    driver: tuple[str, ...]
-    beside: tuple[str, ...] = ()
-    first: str = ""
-    stream: str = ""
-    prebuilt: bool = False
-    hold: bool = False
-    rivals: tuple[str, ...] = ()
-
-
 class Choice(NamedTuple):
     """A set that the index can serve: its packages with exact versions, and the driver's version, "580.95.05"."""
 
     set: PackageSet
     wanted: tuple[Wanted, ...]
     version: str
-
-
-def driver_globs(distribution: Distribution) -> tuple[str, ...]:
-    """Names and globs of everything that belongs to an installed driver, for the look."""
-    if distribution.family == "debian":
-        return ("nvidia-*", "libnvidia-*", "cuda-drivers*", "linux-modules-nvidia-*", "libcuda1", "firmware-nvidia-*")
-    if distribution.family == "suse":
-        return ("nvidia-*", "nv-prefer-*")
-    return ("nvidia-*", "kmod-nvidia*", "libnvidia-*", "cuda-drivers*")
-
-
-def driver_sets(
-    distribution: Distribution, branch: str, is_open: bool, kernel: str, signed: bool
-) -> tuple[PackageSet, ...]:
-    """The sets of a branch and flavour in order of preference.
-
-    `kernel` is the running kernel's release; `signed`: Secure Boot is on, prebuilt and signed modules come first.
-    """
-    if distribution.id == "ubuntu" or "ubuntu" in distribution.like:
-        return (*_ubuntu(branch, is_open, kernel, signed), *_nvidia_metas(branch, is_open))
-    if distribution.family == "debian":
-        return (*_nvidia_debian(branch, is_open), *_nvidia_metas(branch, is_open), _debian(is_open))
-    if distribution.family == "suse":
-        return _suse(branch, is_open, kernel)
-    return (_red_hat(distribution, branch, is_open),)
-
-
-def _ubuntu(branch: str, is_open: bool, kernel: str, signed: bool) -> tuple[PackageSet, ...]:
-    """Ubuntu's archive: the server branch, with a module built here or Ubuntu's own; then the desktop's branch.
-
-    The names without -server are NVIDIA's repository's too, up to 580.
-    """
-    flavour = "-open" if is_open else ""
-    server = f"{branch}-server"
-    tools = (f"nvidia-utils-{server}", f"nvidia-compute-utils-{server}")
-    built = PackageSet("Ubuntu's archive", (f"nvidia-headless-{server}{flavour}", *tools))
-    prebuilt = PackageSet(
-        "Ubuntu's archive, with its signed modules",
-        (f"nvidia-headless-no-dkms-{server}{flavour}", *tools),
-        (f"linux-modules-nvidia-{server}{flavour}-{kernel}",),
-        prebuilt=True,
-    )
-    plain = PackageSet(
-        "Ubuntu's archive or NVIDIA's repository for it",
-        (f"nvidia-headless-{branch}{flavour}", f"nvidia-utils-{branch}", f"nvidia-compute-utils-{branch}"),
-    )
-    return (prebuilt, built, plain) if signed else (built, prebuilt, plain)
-
-
-def _nvidia_debian(branch: str, is_open: bool) -> tuple[PackageSet, ...]:
-    """NVIDIA's repository for Debian, without the desktop; a pinning package keeps the branch."""
-    kernel = "nvidia-kernel-open-dkms" if is_open else "nvidia-kernel-dkms"
-    driver = ("nvidia-driver-cuda", kernel)
-    return (
-        PackageSet("NVIDIA's repository", driver, ("nvidia-persistenced",), first=f"nvidia-driver-pinning-{branch}"),
-    )
-
-
-def _nvidia_metas(branch: str, is_open: bool) -> tuple[PackageSet, ...]:
-    """The metapackages of NVIDIA's repositories for Debian and Ubuntu: with the branch in the name, then without."""
-    name = "nvidia-open" if is_open else "cuda-drivers"
-    return (
-        PackageSet("NVIDIA's repository", (f"{name}-{branch}",)),
-        PackageSet("NVIDIA's repository", (name,), first=f"nvidia-driver-pinning-{branch}"),
-    )
-
-
-def _debian(is_open: bool) -> PackageSet:
-    """Debian's own archive, which carries one branch a release and keeps to it; nvidia-smi and MPS stand apart."""
-    kernel = ("nvidia-open-kernel-dkms", "firmware-nvidia-gsp") if is_open else ("nvidia-kernel-dkms",)
-    tools = ("nvidia-smi", "libcuda1", "libnvidia-ml1", "nvidia-cuda-mps")
-    return PackageSet("Debian's archive", (*kernel, *tools), ("nvidia-persistenced",))
-
-
-def _red_hat(distribution: Distribution, branch: str, is_open: bool) -> PackageSet:
-    """NVIDIA's repository: by streams for RHEL 8 and 9 and Amazon 2023, plain for RHEL 10 and Fedora."""
-    ours, other = ("kmod-nvidia-open-dkms", "kmod-nvidia-latest-dkms")
-    if not is_open:
-        ours, other = other, ours
-    streams = distribution.has_streams
-    return PackageSet(
-        "NVIDIA's repository",
-        ("nvidia-driver-cuda", ours),
-        ("nvidia-persistenced",),
-        stream=f"{branch}-{'open' if is_open else 'dkms'}" if streams else "",
-        hold=not streams,
-        rivals=(other, "nvidia-open") if not is_open else (other, "cuda-drivers"),
-    )
-
-
-def _suse(branch: str, is_open: bool, kernel: str) -> tuple[PackageSet, ...]:
-    """SUSE's kernel module packages, by generation and kernel flavour; their names do not carry the branch."""
-    generation = "G06" if int(branch) < 590 else "G07"
-    flavour = kernel.rpartition("-")[2] if "-" in kernel else "default"
-    utils = f"nvidia-compute-utils-{generation}"
-    opened = (f"nvidia-open-driver-{generation}-signed-kmp", f"nvidia-open-driver-{generation}-signed-cuda-kmp")
-    closed = f"nvidia-driver-{generation}-kmp"
-    if not is_open:
-        rivals = tuple(f"{name}-{flavour}" for name in opened)
-        return (PackageSet("NVIDIA's repository", (f"{closed}-{flavour}", utils), hold=True, rivals=rivals),)
-    rivals = (f"{closed}-{flavour}",)
-    repositories = ("SUSE's or NVIDIA's repository", "NVIDIA's CUDA repository")
-    return tuple(
-        PackageSet(where, (f"{name}-{flavour}", utils), prebuilt=True, hold=True, rivals=rivals)
-        for name, where in zip(opened, repositories)
-    )
 
 
 def headers(distribution: Distribution, kernel: str) -> Wanted | None:
@@ -178,12 +54,24 @@ def headers(distribution: Distribution, kernel: str) -> Wanted | None:
     return Wanted("kernel-devel", re.sub(r"\.(x86_64|aarch64)$", "", kernel))
 
 
-# -- the choice
+def kernel_images(now: Packages) -> dict[str, str]:
+    """The installed metapackages of Ubuntu's kernels, "generic" or "aws-6.8", with their versions.
+
+    The modules' metapackages have the same names behind their own; a virtual machine's kernel is the generic one. A
+    kernel that is held is left out: its modules' metapackage would bring the next.
+    """
+    found = {}
+    for name, package in now.installed.items():
+        image = re.fullmatch(r"linux-image-([a-z][a-z0-9.-]*)", name)
+        if image and not (package.held or image.group(1).startswith("unsigned-")):
+            found[re.sub(r"^virtual(?=-|$)", "generic", image.group(1))] = package.version
+    return found
 
 
-def names_of(sets: tuple[PackageSet, ...]) -> tuple[str, ...]:
-    """All names of the sets, to ask the index for."""
+def names_of(sets: tuple[PackageSet, ...], images: Iterable[str] = ()) -> tuple[str, ...]:
+    """All names of the sets, to ask the index for. `images`: the kernels that are followed, of `kernel_images`."""
     names = [name for one in sets for name in (*one.driver, *one.beside, one.first) if name]
+    names += [f"{one.follows}-{image}" for one in sets if one.follows for image in images]
     return tuple(dict.fromkeys(names))
 
 
@@ -193,7 +81,8 @@ def choose(
     """The set to install, at the exact driver version or at the branch's newest; None when no set can be served.
 
     A set of which packages are installed already comes before others. Packages `beside` that are not offered are
-    left out, except a prebuilt module, without which its set is none; so is the pinning package.
+    left out, except a prebuilt module, without which its set is none; so are the pinning package and what follows the
+    kernel.
     """
     for one in sorted(sets, key=lambda one: _missing(one, now)):
         served = _served(one, offered, branch, version)
@@ -203,7 +92,8 @@ def choose(
         beside = _beside(one, offered, newest)
         if one.prebuilt and one.beside and len(beside) < len(one.beside):
             continue
-        wanted = (*(_pick(name, offered, newest) for name in one.driver), *beside)
+        follows = _following(one, offered, now, newest)
+        wanted = (*(_pick(name, offered, newest) for name in one.driver), *beside, *follows)
         offers = {offer.name for offer in offered}
         return Choice(one if one.first in offers else one._replace(first=""), wanted, newest)
     return None
@@ -238,6 +128,29 @@ def _beside(one: PackageSet, offered: tuple[Offer, ...], version: str) -> tuple[
         elif versions:
             found.append(Wanted(name))
     return tuple(found)
+
+
+def _following(one: PackageSet, offered: tuple[Offer, ...], now: Packages, version: str) -> tuple[Wanted, ...]:
+    """The metapackages that bring the module of each kernel to come, as far as they bring nothing else now.
+
+    They stand on the newest driver, and on the newest kernel's image without the rest of that kernel: only where both
+    are the ones here do they come along.
+    """
+    newest = [max((offer.version for offer in offered if offer.name == name), key=version_key) for name in one.driver]
+    if not one.follows or any(upstream(found) != version for found in newest):
+        return ()
+    found = []
+    for image, installed in kernel_images(now).items():
+        name = f"{one.follows}-{image}"
+        builds = [offer.version for offer in offered if offer.name == name]
+        if builds and _abi(max(builds, key=version_key)) == _abi(installed):
+            found.append(Wanted(name))
+    return tuple(found)
+
+
+def _abi(version: str) -> list[str]:
+    """Which kernel a metapackage is of: the first four numbers of "6.8.0-88.89~22.04.1+1" or of "5.15.0.161.156"."""
+    return re.findall(r"\d+", version)[:4]
 
 
 def unserved(

@@ -18,23 +18,12 @@ from ..core.state import STATE
 from ..core.step import Effect, command_line, fail, known_after, run, write
 from .debts import debt
 from .distribution import Distribution
+from .package_rows import Package
 
 REFRESHED = "the package index is refreshed"  # a clause: what is not offered now is known after it
 STAMP = f"{STATE}/package-index"  # its time of writing is that of the last refresh
 STAMP_TEXT = "The package index was refreshed when this file was written.\n"
 MINUTES = 10  # how old an index may be when something is to be installed
-
-
-class Package(NamedTuple):
-    """An installed package. `version` is the manager's own, "580.95.05-0ubuntu0.24.04.1" or "3:580.95.05-1.el9".
-
-    `held`: the manager will not change it by itself. `whole` is false when a killed dpkg left it half configured.
-    """
-
-    name: str
-    version: str
-    held: bool = False
-    whole: bool = True
 
 
 class Offer(NamedTuple):
@@ -175,14 +164,6 @@ def settle_holds(
 
 
 # -- versions
-
-
-def upstream(version: str) -> str:
-    """The maker's own version in a package's, without epoch and revision.
-
-    "3:580.95.05-1.el9" is 580.95.05, and so is "580.95.05_k6.4.0_1-lp156".
-    """
-    return re.split(r"[-_~+]", version.rpartition(":")[2], maxsplit=1)[0]
 
 
 def version_key(version: str) -> tuple[Any, ...]:

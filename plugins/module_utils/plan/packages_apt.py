@@ -14,12 +14,10 @@ from typing import NamedTuple
 
 from ..core.errors import StepFailed
 from ..core.plan import Answer
-from .packages import Offer, Package, Tool, Wanted
+from .package_rows import DPKG_FORMAT, Package, asks_dpkg, parse_dpkg
+from .packages import Offer, Tool, Wanted
 
-FORMAT = "${db:Status-Abbrev}|${Package}|${Version}\\n"
-ALL = ("dpkg-query", "--show", "--showformat", FORMAT)  # another spelling than the question for some names
-INSTALLED = "iUFWt"  # i: whole; U, F: unpacked or half configured; W, t: triggers are due
-BROKEN = "UFW"
+ALL = ("dpkg-query", "--show", "--showformat", DPKG_FORMAT)  # another spelling than the question for some names
 LOCK = ("-o", "DPkg::Lock::Timeout=120")  # seconds that it waits for whoever else installs
 # As dpkg's own default, and the file as it is where there is none: local edits of configuration files stay.
 KEEP = ("-o", "Dpkg::Options::=--force-confdef", "-o", "Dpkg::Options::=--force-confold")
@@ -33,24 +31,6 @@ class Simulation(NamedTuple):
     changed: tuple[tuple[str, str], ...] = ()
     removed: tuple[str, ...] = ()
     problem: str = ""
-
-
-def question(names: tuple[str, ...]) -> tuple[str, ...]:
-    """Versions and states of the names; those that dpkg does not know make it exit with 1."""
-    return ("dpkg-query", "-W", "-f", FORMAT, *names)
-
-
-def parse(text: str) -> list[Package]:
-    """Rows `hi |name|version`: what is wanted (h: hold), the state, and maybe R; only what is installed counts."""
-    found = []
-    for line in text.splitlines():
-        row = re.fullmatch(r"([uihrp?])([ncHUFWti])([ R]?)\|([^|\s]+)\|(\S*)", line)
-        if not row:
-            raise StepFailed(f"dpkg-query printed a line that is not known: {line!r}", retryable=False)
-        want, state, _error, name, version = row.groups()
-        if state in INSTALLED:
-            found.append(Package(name, version, held=want == "h", whole=state not in BROKEN))
-    return found
 
 
 def render(packages: Iterable[Package]) -> str:
@@ -138,8 +118,8 @@ def unhold(packages: tuple[Package, ...]) -> tuple[str, ...]:
 
 
 APT = Tool(
-    question=question,
-    parse=parse,
+    question=asks_dpkg,
+    parse=parse_dpkg,
     render=render,
     refresh=("apt-get", "-q", *LOCK, "update"),
     offers=offers,

@@ -11,9 +11,9 @@ from fnmatch import fnmatchcase
 from typing import NamedTuple
 
 from ..core.errors import StepFailed
-from .packages import Offer, Package, Tool, Wanted
+from .package_rows import Package, asks_rpm, parse_rpm, plain
+from .packages import Offer, Tool, Wanted
 
-FORMAT = "%{NAME}|%{EPOCHNUM}:%{VERSION}-%{RELEASE}\\n"
 # The fourth generation ends each row by itself, so that its answer has empty lines; the fifth does not.
 OFFER_FORMAT = "%{name}|%{epoch}:%{version}-%{release}|%{repoid}\n"
 LIST = "/etc/dnf/plugins/versionlock.list"
@@ -34,27 +34,6 @@ class Stream(NamedTuple):
     default: bool = False
     enabled: bool = False
     disabled: bool = False
-
-
-def question(names: tuple[str, ...]) -> tuple[str, ...]:
-    """Versions of the names; rpm prints nothing for what it does not know when it is asked so."""
-    return ("rpm", "-qa", "--qf", FORMAT, *names)
-
-
-def plain(version: str) -> str:
-    """A version without the epoch 0, which nobody writes."""
-    return version.removeprefix("0:")
-
-
-def parse(text: str) -> list[Package]:
-    """Rows `name|epoch:version-release`."""
-    found = []
-    for line in text.splitlines():
-        row = re.fullmatch(r"([^|\s]+)\|(\d+:[^|\s]+)", line)
-        if not row:
-            raise StepFailed(f"rpm printed a line that is not known: {line!r}", retryable=False)
-        found.append(Package(row.group(1), plain(row.group(2))))
-    return found
 
 
 def with_epoch(version: str) -> str:
@@ -211,8 +190,8 @@ def render_streams(module: str, streams: Iterable[Stream]) -> str:
 
 
 DNF = Tool(
-    question=question,
-    parse=parse,
+    question=asks_rpm,
+    parse=parse_rpm,
     render=render,
     refresh=("dnf", "-y", "makecache", "--refresh"),
     offers=offers,

@@ -16,9 +16,9 @@ from ..core.errors import Refused
 from ..core.plan import Past, Todo
 from ..core.step import Effect, Step, command_line, run
 from .debts import debt
+from .package_rows import Package
 from .packages import (
     REFRESHED,
-    Package,
     Packages,
     Verdict,
     Wanted,
@@ -86,15 +86,16 @@ def install(
 ) -> Work:
     """Plan that the packages are installed, in one transaction, and held.
 
-    Ours that are held are unheld first and held again after, which is a debt. `may_go`: globs of packages that apt may
-    take away or change with them; a transaction that would touch others is a failed step, found by a simulation
-    (without `simulate`, by apt itself). `instead_of`: packages that go in the same transaction, where they are
-    installed. `effects`, `owes` and `disruption` are of the installing step, whose effects also hold what the look of
-    `now` then sees; `pays` and a `barrier` are of the last step. Raises Refused where packages come with the image.
+    Ours that are held are unheld first and held again after, which is a debt; those wanted at any version get no hold.
+    `may_go`: globs of packages that apt may take away or change with them; a transaction that would touch others is a
+    failed step, found by a simulation (without `simulate`, by apt itself). `instead_of`: packages that go in the same
+    transaction, where they are installed. `effects`, `owes` and `disruption` are of the installing step, whose effects
+    also hold what the look of `now` then sees; `pays` and a `barrier` are of the last step. Raises Refused where
+    packages come with the image.
     """
-    names = tuple(want.name for want in wanted)
+    names = tuple(want.name for want in wanted if want.version)
     if not all(is_there(now, want) for want in wanted):
-        refuse_image(now, names)
+        refuse_image(now, [want.name for want in wanted])
         now = _repair(todo, now, past, wanted, pays)
     due = tuple(want for want in wanted if not is_there(now, want))
     if not due:
@@ -208,9 +209,10 @@ def _repair(todo: Todo, now: Packages, past: Past, wanted: tuple[Wanted, ...], p
     """Finish what a killed dpkg left, before anything else; the snapshot after it. It `pays` where that is all."""
     if now.manager != "apt":
         return now
-    from .packages_apt import ALL, CONFIGURE, JOURNAL, parse
+    from .package_rows import parse_dpkg
+    from .packages_apt import ALL, CONFIGURE, JOURNAL
 
-    everything = parse(past.ask(ALL).out)
+    everything = parse_dpkg(past.ask(ALL).out)
     broken = [package.name for package in everything if not package.whole]
     if not (broken or now.journal):
         return now

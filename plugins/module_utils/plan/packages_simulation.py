@@ -10,8 +10,9 @@ from fnmatch import fnmatchcase
 
 from ..core.errors import NotKnownYet
 from ..core.plan import Past
-from .packages import Package, Verdict, Wanted, listed
-from .packages_apt import ALL, Simulation, asks_depends, asks_simulation, parse, read_exact, read_simulation
+from .package_rows import Package, parse_dpkg
+from .packages import Verdict, Wanted, listed
+from .packages_apt import ALL, Simulation, asks_depends, asks_simulation, read_exact, read_simulation
 
 
 def simulated(past: Past, due: tuple[Wanted, ...], gone: tuple[str, ...], may_go: tuple[str, ...]) -> Verdict:
@@ -22,7 +23,7 @@ def simulated(past: Past, due: tuple[Wanted, ...], gone: tuple[str, ...], may_go
     along: tuple[Wanted, ...] = ()
     seen = Simulation()
     try:
-        everything = {package.name: package for package in parse(past.ask(ALL).out)}
+        everything = {package.name: package for package in parse_dpkg(past.ask(ALL).out)}
         for named, free in ((False, False), (False, True), (True, False), (True, True)):
             if named and not free:
                 along = _stands_on(past, due, everything)

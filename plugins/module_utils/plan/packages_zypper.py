@@ -9,8 +9,9 @@ import re
 from fnmatch import fnmatchcase
 
 from ..core.errors import StepFailed
-from .packages import Offer, Package, Tool, Wanted
-from .packages_dnf import parse, question, render
+from .package_rows import Package, asks_rpm, parse_rpm
+from .packages import Offer, Tool, Wanted
+from .packages_dnf import render
 
 LOCKS = "/etc/zypp/locks"
 QUIET = ("zypper", "--non-interactive")
@@ -81,8 +82,8 @@ def unlock(text: str, packages: tuple[Package, ...]) -> str:
 
 
 ZYPPER = Tool(
-    question=question,
-    parse=parse,
+    question=asks_rpm,
+    parse=parse_rpm,
     render=render,
     refresh=(*QUIET, "refresh"),
     offers=offers,

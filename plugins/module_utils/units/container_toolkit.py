@@ -22,7 +22,7 @@ def look(host: Host, settings: planner.Settings | None, past: Past) -> planner.N
     packages = None
     if not there or planner.INSTALL in past.owed:
         from ..look.packages import packages as packages_of
-        from ..plan.nvidia_packages import TOOLKIT
+        from ..plan.nvidia_names import TOOLKIT
 
         packages = packages_of(host, TOOLKIT, NAME)
     if settings is None or not there:

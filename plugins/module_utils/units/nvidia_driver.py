@@ -10,6 +10,7 @@ from ..core.host import Host
 from ..core.plan import Past, Unit
 from ..core.unknown import later
 from ..look.driver import library, loaded, on_disk
+from ..look.driver_packages import strays
 from ..look.driver_upkeep import idle, modules, native, nodes, stale
 from ..look.pci import gpus
 from ..look.systemd import service, systemd
@@ -33,7 +34,9 @@ def look(host: Host, settings: planner.Settings | None, past: Past) -> planner.N
     except NotKnownYet as why:
         return _unknown(host, now, why.after)
     target, _notes = planner.target_of(settings, now.gpus, now.loaded)
-    fits = planner.is_on_disk(target, now.on_disk, now.library)
+    if now.library and planner.is_on_disk(target, now.on_disk, now.library):
+        now = now._replace(astray=strays(host, target, now.library))
+    fits = planner.fits(target, now)
     if not fits or target.version or INSTALL_DEBT in past.owed:
         from ..look.driver_use import shelf  # package tables: not for a host whose driver is as it should be
 

@@ -10,17 +10,21 @@ from fnmatch import fnmatchcase
 import pytest
 
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.distribution import Distribution, parse_os_release
+from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.nvidia_names import (
+    driver_sets,
+)
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.nvidia_packages import (
     MAY_GO,
     Choice,
     choose,
-    driver_sets,
     fabric_manager_names,
     headers,
+    kernel_images,
     names_of,
     unserved,
 )
-from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.packages import Offer, Package, Packages, Wanted
+from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.package_rows import Package
+from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.packages import Offer, Packages, Wanted
 from tests.unit.package_machine import OS_RELEASE
 
 UBUNTU_KERNEL, SUSE_KERNEL, EL_KERNEL = "6.8.0-88-generic", "6.4.0-150600.23.65-default", "5.14.0-503.11.1.el9_5.x86_64"
@@ -41,11 +45,14 @@ def chosen(
     kernel: str = UBUNTU_KERNEL,
     signed: bool = False,
     installed: dict[str, str] | None = None,
+    held: tuple[str, ...] = (),
 ) -> Choice | None:
     sets = driver_sets(distribution(name), branch, is_open, kernel, signed)
-    offered = tuple(Offer(one, found) for one in names_of(sets) for found in carried.get(one, []))
-    here = {one: Package(one, found) for one, found in (installed or {}).items()}
-    return choose(sets, offered, Packages("x", distribution(name), installed=here), branch, version)
+    here = {one: Package(one, found, held=one in held) for one, found in (installed or {}).items()}
+    now = Packages("x", distribution(name), installed=here)
+    names = names_of(sets, kernel_images(now))
+    offered = tuple(Offer(one, found) for one in names for found in carried.get(one, []))
+    return choose(sets, offered, now, branch, version)
 
 
 def specs(choice: Choice | None) -> list[str]:
@@ -103,6 +110,51 @@ def test_without_a_signed_module_for_this_kernel_it_is_built_here() -> None:
     found = chosen("ubuntu", carried, "580", signed=True)
     assert found is not None
     assert not found.set.prebuilt
+
+
+MODULES = "linux-modules-nvidia-580-server-open"
+
+
+def restricted(*kernels: str, **metas: str) -> dict[str, list[str]]:
+    """Ubuntu's archive with the signed modules of kernels, and metapackages of flavours at versions."""
+    carried = archive("580", "580.82.07", "580.95.05")
+    carried["nvidia-headless-no-dkms-580-server-open"] = [f"580.82.07{B}", f"580.95.05{B}"]
+    modules = {f"{MODULES}-{kernel}": ["6.8.0-88.89+1"] for kernel in kernels}
+    return {**carried, **modules, **{f"{MODULES}-{flavour}": [found] for flavour, found in metas.items()}}
+
+
+FLAVOURS = {"generic": "6.8.0-88.89+1", "generic-hwe-24.04": "6.17.0-40.40~24.04.1", "aws": "6.8.0-1042.44"}
+
+
+@pytest.mark.parametrize(
+    ("installed", "expected"),
+    [
+        ({"linux-image-generic": "6.8.0-88.89"}, ["generic"]),
+        ({"linux-image-generic": "6.8.0.88.89"}, ["generic"]),  # as of 22.04 and before
+        ({"linux-image-generic-hwe-24.04": "6.17.0-40.40~24.04.1"}, ["generic-hwe-24.04"]),
+        ({"linux-image-virtual": "6.8.0-88.89"}, ["generic"]),
+        ({"linux-image-aws": "6.8.0-1042.44"}, ["aws"]),
+        ({"linux-image-generic": "6.8.0-88.89", "linux-image-aws": "6.8.0-1042.44"}, ["generic", "aws"]),
+        ({"linux-image-generic": "6.8.0-85.85"}, []),  # the archive has a newer kernel
+        ({"linux-image-lowlatency": "6.8.0-88.89"}, []),  # for which there are no modules
+        ({"linux-image-6.8.0-88-generic": "6.8.0-88.89", "linux-image-unsigned-6.8.0-88-generic": "6.8.0-88.89"}, []),
+    ],
+)
+def test_signed_modules_follow_the_kernel_s_metapackage(installed: dict[str, str], expected: list[str]) -> None:
+    carried = restricted(UBUNTU_KERNEL, **FLAVOURS)
+    found = chosen("ubuntu", carried, "580", signed=True, installed=installed)
+    assert specs(found)[4:] == [f"{MODULES}-{flavour}=" for flavour in expected]
+    assert specs(chosen("ubuntu", carried, "580", signed=True, installed=installed, held=(*installed,)))[4:] == []
+
+
+def test_an_older_driver_has_no_metapackage_that_stands_on_the_newest() -> None:
+    carried = restricted(UBUNTU_KERNEL, **FLAVOURS)
+    found = chosen(
+        "ubuntu", carried, "580", version="580.82.07", signed=True, installed={"linux-image-generic": "6.8.0-88.89"}
+    )
+    assert found is not None
+    assert found.version == "580.82.07"
+    assert specs(found)[4:] == []
 
 
 def test_nvidia_s_repository_for_ubuntu_is_taken_where_it_alone_has_the_branch() -> None:

@@ -13,13 +13,12 @@ from ansible_collections.bettercompute.bcd.plugins.module_utils.core.errors impo
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.plan import Answer, Ask, Past, Question, Todo
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan import packages_apt, packages_dnf, packages_zypper
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.module_streams import enable
+from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.package_rows import Package, upstream
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.packages import (
     Offer,
-    Package,
     Wanted,
     read_installed,
     tool_of,
-    upstream,
     version_key,
 )
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.packages_dnf import (

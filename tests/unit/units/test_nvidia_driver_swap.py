@@ -242,7 +242,7 @@ def test_an_upgrade_behind_our_back_is_a_mismatch_whatever_the_branch_says() -> 
     """Same branch, another version: what is loaded and what programs would load do not go together."""
     host = running(NEW, "-open")
     host.open_nodes(4242, "python3", "/dev/nvidia0")
-    for name in ("nvidia-headless-580-server-open", "nvidia-utils-580-server"):
+    for name in ("nvidia-headless-580-server-open", "nvidia-utils-580-server", "nvidia-compute-utils-580-server"):
         host.unpack(name, f"{NEWER}-0ubuntu0.24.04.1")
     done = go(host, TO_580)
     assert reasons(done) == ["RebootRequired"]

@@ -13,19 +13,21 @@ from ansible_collections.bettercompute.bcd.plugins.module_utils.core.outcome imp
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.plan import Answer, Past, Plan, Todo, Unit
 from ansible_collections.bettercompute.bcd.plugins.module_utils.look.packages import packages
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.nvidia_install import install_choice
-from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.nvidia_packages import (
-    choose,
+from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.nvidia_names import (
     driver_globs,
     driver_sets,
+)
+from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.nvidia_packages import (
+    choose,
     names_of,
     unserved,
 )
+from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.package_rows import upstream
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.packages import (
     Packages,
     not_offered,
     offers,
     refresh,
-    upstream,
 )
 from tests.unit import promises
 from tests.unit.package_machine import PackageHost, Shelf, age, apt_host, dnf_host, zypper_host

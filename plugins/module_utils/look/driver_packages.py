@@ -1,0 +1,33 @@
+# Copyright (c) 2026 bettercompute
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The packages of NVIDIA's driver that are installed beside it."""
+
+from __future__ import annotations
+
+from ..core.errors import StepFailed
+from ..core.host import Host
+from ..plan.nvidia_driver_version import OPEN, Target
+from ..plan.nvidia_names import astray, driver_sets
+from ..plan.package_rows import Package, asks_dpkg, asks_rpm, parse_dpkg, parse_rpm
+from .kernel import release
+from .os_release import distribution
+
+
+def strays(host: Host, target: Target, version: str) -> tuple[Package, ...]:
+    """Those that are not of the version that the module file and the library have. One program is asked.
+
+    None are known of on a distribution whose package manager nobody here knows.
+    """
+    seen = distribution(host)
+    if not seen.is_known:
+        return ()
+    sets = driver_sets(seen, target.branch, target.flavour == OPEN, release(host), signed=False)
+    names = tuple(dict.fromkeys(name for one in sets for name in one.driver))
+    is_dpkg = seen.family == "debian"
+    argv = asks_dpkg(names) if is_dpkg else asks_rpm(names)
+    answer = host.ask(argv)
+    if answer.rc not in (0, 1):  # 1: dpkg-query does not know one of the names
+        said = " ".join((answer.err or answer.out).split())
+        raise StepFailed(f"{argv[0]} cannot tell what is installed: it exited with {answer.rc}: {said}")
+    return astray(sets, parse_dpkg(answer.out) if is_dpkg else parse_rpm(answer.out), version)

@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from ansible_collections.bettercompute.bcd.plugins.module_utils.units.nvidia_driver import UNIT
 from tests.unit import promises
 from tests.unit.driver_hosts import NEW, NEWER, bare, go, running
@@ -43,6 +45,24 @@ def test_an_older_package_beside_the_driver_is_brought_to_it_and_nothing_is_unlo
     done = go(host, {"branch": "580"})
     assert (done.state, host.running, versions(host)) == ("converged", f"{NEWER} open", {NEWER})
     assert {step.disruption for step in done.steps} == {"none"}
+
+
+@pytest.mark.parametrize(
+    ("distribution", "name", "older"),
+    [
+        ("rocky9", "kmod-nvidia-open-dkms", f"3:{NEW}-1.el9"),
+        ("rocky10", "nvidia-driver-cuda", f"3:{NEW}-1.el10"),
+        ("sles", "nvidia-compute-utils-G06", f"{NEW}-1"),
+    ],
+)
+def test_rpm_s_packages_are_brought_to_it_too(distribution: str, name: str, older: str) -> None:
+    host = bare(distribution)
+    assert go(host, {"branch": "580"}).state == "converged"
+    whole = host.packages[name]
+    host.packages[name] = older
+    done = go(host, {"branch": "580"})
+    assert (done.state, done.changed, host.packages[name]) == ("converged", True, whole)
+    promises.second_pass_is_quiet(UNIT, host, {"branch": "580"})
 
 
 def test_an_exact_version_is_what_all_packages_come_to() -> None:

@@ -121,12 +121,12 @@ def _in_the_way(host: Host) -> InTheWay:
     """What may keep a GPU from being reset."""
     from ..plan.mig_mode import DRM, SERVICES
     from .clients import device_holders
+    from .kernel import refcnt
 
-    refcnt = host.read(f"/sys/module/{DRM}/refcnt")
     holders = device_holders(host)
     programs = {holder.program for node in holders.values() for holder in node if is_attendant(holder.program)} - {SMI}
     return InTheWay(
-        drm=None if refcnt is None else int(refcnt.strip() or 0),
+        drm=refcnt(host, DRM),
         services=tuple(name for name in SERVICES if is_active(host, name)),
         programs=tuple(sorted(programs)),
     )

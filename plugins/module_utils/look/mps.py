@@ -12,27 +12,14 @@ from ..plan.gpu import MODES, App, is_attendant
 from ..plan.gpu_sharing_daemon import ASK, CONTROL, questions
 from ..plan.gpu_sharing_seen import QUERIED, Card, Rival, Seen
 from ..plan.gpu_sharing_service import SERVICE, Limits, Programs
-from ..plan.systemd import asks_active
 from . import smi
 from .clients import device_holders, gpu_nodes
 from .each_gpu import Row, each_gpu
 
 TIMEOUT = 10.0  # seconds for an answer, which takes a daemon that is well some milliseconds
 DEFAULT_PIPE = "/tmp/nvidia-mps"  # noqa: S108 - the daemon's own default, which is only told
-STATES = ("active", "reloading", "inactive", "failed", "activating", "deactivating", "maintenance", "refreshing")
 UVM = "/dev/nvidia-uvm"  # what every CUDA process opens
 COMM = CONTROL[:15]  # as much of a program's name as the kernel keeps
-
-
-def state(host: Host) -> str:
-    """What systemd calls the state of our service: active, inactive, failed, activating ..."""
-    question = asks_active(SERVICE)
-    answer = host.ask(question)
-    said = answer.out.strip()
-    if said not in STATES:
-        words = " ".join(f"{answer.out} {answer.err}".split()) or "nothing"
-        raise StepFailed(f"{' '.join(question)} exited with {answer.rc} and said {words}: see that systemd answers")
-    return said
 
 
 def daemon(host: Host, count: int) -> tuple[Limits | None, str]:

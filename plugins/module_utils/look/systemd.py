@@ -5,12 +5,14 @@
 
 from __future__ import annotations
 
+from ..core.errors import StepFailed
 from ..core.host import Host
 from ..plan.systemd import (
     FOLDER,
     FOLDERS,
     HOLDS,
     RUNNING,
+    RUNS,
     Service,
     Systemd,
     UnitFile,
@@ -18,6 +20,9 @@ from ..plan.systemd import (
     asks_enabled,
     asks_reload,
 )
+
+# Whatever else is-active prints is no answer; the last is an older systemd's word for what is not there.
+STATES = (*RUNS, "inactive", "failed", "activating", "deactivating", "maintenance", "unknown")
 
 
 def systemd(host: Host) -> Systemd:
@@ -41,15 +46,28 @@ def has_unit(host: Host, name: str) -> bool:
     return any(host.exists(f"{folder}/{name}") for folder in FOLDERS)
 
 
+def state(host: Host, name: str) -> str:
+    """What systemd calls the state of a unit: active, inactive, failed, activating ...
+
+    Raises StepFailed where it does not say: a unit that nobody tells of is not one that does not run.
+    """
+    question = asks_active(name)
+    answer = host.ask(question)
+    said = answer.out.strip()
+    if said not in STATES:
+        words = " ".join(f"{answer.out} {answer.err}".split()) or "nothing"
+        raise StepFailed(f"{' '.join(question)} exited with {answer.rc} and said {words}: see that systemd answers")
+    return said
+
+
 def is_active(host: Host, name: str) -> bool:
-    """Whether a unit runs."""
-    return host.ask(asks_active(name)).rc == 0
+    """Whether a unit runs; none does where systemd is not PID 1."""
+    return host.exists(RUNNING) and state(host, name) in RUNS
 
 
 def service(host: Host, name: str) -> Service:
     """A service, by two programs where it is installed and none where it is not."""
     if not has_unit(host, name):
         return Service()
-    return Service(
-        "loaded", active=host.ask(asks_active(name)).out.strip(), enabled=host.ask(asks_enabled(name)).out.strip()
-    )
+    active = state(host, name) if host.exists(RUNNING) else ""
+    return Service("loaded", active=active, enabled=host.ask(asks_enabled(name)).out.strip())

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from .gpu import App, Gpu
 from .gpu_sharing_service import Limits, Programs
 from .smi import NAMES
-from .systemd import Systemd, UnitFile
+from .systemd import RUNS, Systemd, UnitFile
 
 if TYPE_CHECKING:
     from .holds import Hold
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 QUERIED = (*NAMES, "memory.total", "persistence_mode", "compute_mode", "mig.mode.current")
 EXCLUSIVE, DEFAULT = "Exclusive_Process", "Default"  # as it prints them
-RUNNING, DOWN = ("active", "reloading"), ("", "inactive", "failed")  # as systemd calls a service
+DOWN = ("", "inactive", "failed", "unknown")  # the states, as systemd prints them, of a service that has ended
 
 
 class Card(NamedTuple):
@@ -69,7 +69,7 @@ class Now(NamedTuple):
     @property
     def runs(self) -> bool:
         """Whether the service does."""
-        return self.state in RUNNING
+        return self.state in RUNS
 
     @property
     def is_down(self) -> bool:

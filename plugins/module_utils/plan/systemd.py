@@ -25,6 +25,7 @@ PACKAGED = "/usr/lib/systemd/system"
 FOLDERS = (FOLDER, "/usr/local/lib/systemd/system", PACKAGED, "/lib/systemd/system")
 HOLDS = "/etc/cdi"  # holds are its bcd-*.json
 RELOAD = "daemon-reload"  # the debt
+RUNS = ("active", "reloading", "refreshing")  # the states, as systemd prints them, of what is up
 DISRUPTION = {"stop": "service", "restart": "service"}  # of a verb
 
 
@@ -49,7 +50,7 @@ class Service(NamedTuple):
     @property
     def runs(self) -> bool:
         """Whether it is up."""
-        return self.active == "active"
+        return self.active in RUNS
 
     @property
     def is_masked(self) -> bool:

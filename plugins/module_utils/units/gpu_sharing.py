@@ -8,7 +8,7 @@ from __future__ import annotations
 from ..core.host import Host
 from ..core.plan import Past, Unit
 from ..core.unknown import later
-from ..look.systemd import systemd, unit_file
+from ..look.systemd import state, systemd, unit_file
 from ..plan import gpu_sharing as planner
 from ..plan.gpu_sharing_seen import Now
 from ..plan.gpu_sharing_service import PIPE, SERVICE, WANTED_BY, is_ours, served
@@ -28,7 +28,7 @@ def look(host: Host, settings: planner.Settings | None, _past: Past) -> Now:
 
     if system.running and (unit.file or host.exists(PIPE)):
         unit = unit_file(host, SERVICE, WANTED_BY, ask=wanted and unit.file is not None)
-        now = now._replace(unit=unit, state=mps.state(host))
+        now = now._replace(unit=unit, state=state(host, SERVICE))
     if not wanted and now.is_down and not is_ours(unit.file):
         return now
     gpus = later(mps.gpus, host)

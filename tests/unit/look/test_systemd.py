@@ -1,0 +1,64 @@
+# Copyright (c) 2026 bettercompute
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What systemd says of a unit, and what is no answer of its."""
+
+from __future__ import annotations
+
+import pytest
+
+from ansible_collections.bettercompute.bcd.plugins.module_utils.core.errors import StepFailed
+from ansible_collections.bettercompute.bcd.plugins.module_utils.core.plan import Answer
+from ansible_collections.bettercompute.bcd.plugins.module_utils.look.systemd import is_active, service, state
+from tests.unit.fake_host import FakeHost
+
+NAME = "nvidia-dcgm.service"
+PID_1 = {"/run/systemd/system": "", f"/usr/lib/systemd/system/{NAME}": ""}
+
+
+def host_that_says(answer: Answer) -> FakeHost:
+    return FakeHost(PID_1, {"systemctl": lambda _host, _argv: answer})
+
+
+# As systemctl(1) has it: the exit status is 0 for what runs, 3 for what does not, 4 for what is not there.
+@pytest.mark.parametrize(
+    ("rc", "said", "runs"),
+    [
+        (0, "active", True),
+        (0, "reloading", True),
+        (3, "inactive", False),
+        (3, "failed", False),
+        (3, "activating", False),
+        (3, "deactivating", False),
+        (4, "inactive", False),
+        (3, "unknown", False),
+    ],
+)
+def test_a_state_is_what_systemd_prints(rc: int, said: str, runs: bool) -> None:
+    host = host_that_says(Answer(rc, f"{said}\n"))
+    assert (state(host, NAME), is_active(host, NAME), service(host, NAME).runs) == (said, runs, runs)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        Answer(1, "", "Failed to connect to bus: Connection refused\n"),
+        Answer(127, "", "systemctl: no such program"),
+        Answer(0, ""),
+        Answer(0, "yes\n"),
+        Answer(-9, ""),
+        Answer(0, "active\nactive\n"),
+    ],
+)
+def test_what_is_no_state_is_a_fault_and_no_service_that_does_not_run(answer: Answer) -> None:
+    host = host_that_says(answer)
+    for ask in (state, is_active, service):
+        with pytest.raises(StepFailed, match=rf"systemctl is-active {NAME} exited with .*: see that systemd answers"):
+            ask(host, NAME)
+
+
+def test_where_systemd_does_not_run_nothing_runs_and_nobody_is_asked() -> None:
+    host = FakeHost({f"/usr/lib/systemd/system/{NAME}": ""})
+    assert is_active(host, NAME) is False
+    assert service(host, NAME).runs is False
+    assert ("systemctl", "is-active", NAME) not in host.asked

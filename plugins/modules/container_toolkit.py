@@ -21,6 +21,10 @@ description:
     driver where systemd runs.
   - A runtime is restarted only when its configuration changed, and only while it runs. A configuration that the runtime
     does not read is refused, and is never restarted into.
+  - Every NVIDIA device node gets its link in C(/dev/char), where runc looks for it. Without the link, a
+    C(systemctl daemon-reload) takes the GPU away from running containers whose cgroups systemd manages. C(nvidia-ctk)
+    makes the links, C(ln) those that it does not make, and after a boot a rule of udev in
+    C(/etc/udev/rules.d/72-bcd-nvidia-dev-char.rules) does.
   - With CDI, GPUs are handed out by CDI alone. Containers can no longer choose them by a variable or by mounts, which
     any unprivileged container could. Every other line of C(/etc/nvidia-container-runtime/config.toml) stays.
   - With CDI, C(/etc/cdi/nvidia.json) names every GPU and MIG device by its UUID. C(nvidia-ctk) makes it anew when the

@@ -64,6 +64,7 @@ CHANGES = (
     "set_",
     "quit",
     "generate",
+    "create-dev-char-symlinks",
 )
 
 
@@ -76,11 +77,14 @@ class Case(NamedTuple):
 
 
 def described(host: GpuHost) -> bool:
-    """Whether the vendor's specification names what nvidia-ctk would name now."""
+    """Whether the vendor's specification names what nvidia-ctk would name now, and each device node has its link."""
+    linked = all(
+        host.links.get(link) == node for link, node in tools.char_links(host.machine).items() if host.exists(node)
+    )
     spec = json.loads(host.text(SPEC) or "{}")
     rc, out, _err = tools.ctk(host.machine, ("cdi", "generate", "--device-name-strategy=uuid"))
     wanted = {one["name"] for one in json.loads(out)["devices"]} if rc == 0 else set()
-    return {one["name"] for one in spec.get("devices", ())} == wanted
+    return linked and {one["name"] for one in spec.get("devices", ())} == wanted
 
 
 def hoppers() -> Machine:

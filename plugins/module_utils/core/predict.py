@@ -152,6 +152,7 @@ class PredictedHost(Host):
                 clauses.append(value)
         elif kind == "program":
             self._programs[path] = value
+            self._answers = {line: said for line, said in self._answers.items() if not _begins(line.split(), path)}
         elif kind in ("answers", "fails"):
             self._answers[path] = Answer(0 if kind == "answers" else 1, value)
         else:
@@ -174,9 +175,8 @@ class PredictedHost(Host):
 
     def _refuse_unknown(self, argv: tuple[str, ...], stdin: str) -> None:
         """Ask no program whose answers a step changes, declared by its name or by how its command line begins."""
-        line = f"{command_line(program_of(argv), stdin)} "
         for declared, after in self._programs.items():
-            if line.startswith(declared + " "):
+            if _begins(command_line(argv, stdin).split(), declared):
                 raise NotKnownYet(after)
 
     def _as_root(self, fault: Unreadable) -> Exception:
@@ -200,6 +200,11 @@ class PredictedHost(Host):
         ]
         if clauses:
             raise NotKnownYet(listed(list(dict.fromkeys(clauses))))
+
+
+def _begins(words: list[str], declared: str) -> bool:
+    """Whether a command line, without an `env NAME=value ...` before it, begins as the effect declares."""
+    return f"{' '.join(program_of(tuple(words)))} ".startswith(declared + " ")
 
 
 def listed(words: list[str]) -> str:

@@ -102,3 +102,16 @@ def test_what_is_not_known_can_be_carried_but_not_used() -> None:
         with pytest.raises(NotKnownYet, match="it is built"):
             use()
     assert later(host.read, "/etc/a/two") == "2\n"
+
+
+def test_an_answer_that_was_declared_is_not_known_after_a_later_step_that_changes_it() -> None:
+    host = PredictedHost(FakeHost(programs={"nvidia-smi": lambda _host, _argv: Answer(0, "now")}))
+    asked = ("nvidia-smi", "-L")
+    host.apply(run(("a",), "a", effects=(Effect("answers", "nvidia-smi -L", "then"), Effect("answers", "b -L", "b"))))
+    assert host.ask(asked).out == "then"
+    host.apply(run(("c",), "c", effects=(Effect("program", "nvidia-smi", "the driver is loaded"),)))
+    with pytest.raises(NotKnownYet, match="the driver is loaded"):
+        host.ask(asked)
+    assert host.ask(("b", "-L")).out == "b"
+    host.apply(run(("d",), "d", effects=(Effect("answers", "nvidia-smi -L", "at last"),)))
+    assert host.ask(asked).out == "at last"

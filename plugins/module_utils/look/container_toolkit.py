@@ -12,9 +12,10 @@ from ..plan.container_devices import FOLDER, Unlinked
 from ..plan.container_toolkit_config import ENVIRONMENT, OUTPUT, SERVICE, UNIT_FOLDERS
 from ..plan.container_toolkit_spec import STAMP, Described, Found, read_file
 from ..plan.nvidia_nodes import number_of, parse_majors
+from ..plan.smi import MODES
 from .cdi import device_nodes, gone, runtime_folder, vendor_specs
 from .driver import loaded
-from .smi import listing, parse_list
+from .smi import listing, parse_list, query
 from .smi_faults import NoAnswer
 
 SOCKETS = ("/run/nvidia-persistenced/socket", "/run/nvidia-fabricmanager/socket")
@@ -35,7 +36,7 @@ def described(host: Host) -> Described:
     driver = loaded(host)
     file = host.file(OUTPUT)
     if driver is None:
-        return Described(None, "", (), "", (), file, (), None, (), False, "")
+        return Described(None, "", (), "", (), (), file, (), None, (), False, "")
     text = _listing(host)
     specs = vendor_specs(host)
     mine = read_file(file)
@@ -45,6 +46,7 @@ def described(host: Host) -> Described:
         gpus=parse_list(text),  # what is no listing is a fault, and no new state of the host
         toolkit=host.ask(("nvidia-ctk", "--version")).out,
         nodes=(*device_nodes(host), *sockets(host)),
+        modes=tuple(f"{row['uuid']} {row['mig.mode.current']}" for row in query(host, MODES)),
         file=file,
         gone=gone(host, mine) if mine is not None and not cdi.faults(mine) else (),
         stamp=host.file(STAMP),

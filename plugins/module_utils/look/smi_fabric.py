@@ -9,14 +9,17 @@ from typing import NamedTuple
 
 from ..core.errors import StepFailed
 from ..core.host import Host
-from ..plan.gpu import value
+from ..plan.gpu import LACKING
 from ..plan.smi import FABRIC
 from .smi import answered, query
 from .smi_faults import NoAnswer, quoted
 
 
 class FabricState(NamedTuple):
-    """A GPU's place in the fabric: "Completed" with "Success" is joined; None where it has none, or does not say."""
+    """A GPU's place in the fabric: "Completed" with "Success" is joined; None where it has none.
+
+    A GPU that fails to tell its place ("[GPU is lost]", "[Unknown Error]") has that text, and has not joined.
+    """
 
     uuid: str
     state: str | None
@@ -31,7 +34,11 @@ def fabric_states(host: Host) -> tuple[FabricState, ...]:
         if not fault.no_field:
             raise
         return parse_fabric(answered(host, "-q", "-x"))
-    return tuple(FabricState(row["uuid"], value(row["fabric.state"]), value(row["fabric.status"])) for row in rows)
+    return tuple(FabricState(row["uuid"], _place(row["fabric.state"]), _place(row["fabric.status"])) for row in rows)
+
+
+def _place(text: str) -> str | None:
+    return None if text.strip() in ("", *LACKING) else text.strip()
 
 
 def parse_fabric(text: str) -> tuple[FabricState, ...]:
@@ -52,6 +59,6 @@ def parse_fabric(text: str) -> tuple[FabricState, ...]:
         uuid = gpu.findtext("uuid")
         if not uuid:
             raise StepFailed(f"nvidia-smi -q -x describes the GPU {gpu.get('id')} without its UUID")
-        state, status = (value(gpu.findtext(f"fabric/{name}") or "") for name in ("state", "status"))
+        state, status = (_place(gpu.findtext(f"fabric/{name}") or "") for name in ("state", "status"))
         found.append(FabricState(uuid, state, status))
     return tuple(found)

@@ -48,9 +48,9 @@ class Described(NamedTuple):
     """What the specification depends on, and what is there of it.
 
     `listing` is the text of nvidia-smi -L, and `gpus` what it lists; `toolkit` is the text of nvidia-ctk --version,
-    `nodes` are device nodes and sockets. `gone` are the paths that our file names and the host lacks. `refresh`:
-    nvidia-cdi-refresh is installed, with `environment` as its environment file; `runtime_folder` is where it writes
-    unless it is steered.
+    `nodes` are device nodes and sockets, `modes` the GPUs' MIG modes: one in MIG mode without instances is listed, and
+    is no device. `gone` are the paths that our file names and the host lacks. `refresh`: nvidia-cdi-refresh is
+    installed, with `environment` as its environment file; `runtime_folder` is where it writes unless it is steered.
     """
 
     driver: Loaded | None
@@ -58,6 +58,7 @@ class Described(NamedTuple):
     gpus: tuple[Listed, ...]
     toolkit: str
     nodes: tuple[str, ...]
+    modes: tuple[str, ...]
     file: File | None
     gone: tuple[str, ...]
     stamp: File | None
@@ -97,11 +98,11 @@ def plan(todo: Todo, now: Described, past: Past) -> str:
 
 
 def digest(now: Described) -> str:
-    """Of what the specification describes: driver, devices, toolkit, device nodes."""
+    """Of what the specification describes: driver, devices, MIG modes, toolkit, device nodes."""
     import hashlib
 
     version = now.driver.version if now.driver else ""
-    whole = json.dumps([version, now.listing, now.toolkit, list(now.nodes)])
+    whole = json.dumps([version, now.listing, now.toolkit, list(now.nodes), list(now.modes)])
     return hashlib.sha256(whole.encode("utf-8", "surrogateescape")).hexdigest()
 
 

@@ -16,7 +16,7 @@ from .unit_names import FABRIC_MANAGER as UNIT
 
 SETTLE = 120.0  # seconds in which GPUs join the fabric
 DOWN = "FabricManagerDown"
-JOINED = ("Completed", "Success")
+PLACED = (("Completed", "Success"), (None, None))  # joined; without a fabric of its own, as before Hopper
 
 
 def plan_switched(todo: Todo, now: Now, past: Past) -> None:
@@ -104,8 +104,8 @@ def _run(verb: str, disruption: str) -> Step:
 
 
 def _plan_fabric(todo: Todo, now: Now) -> None:
-    """Wait for the GPUs that have not joined the fabric; those that say nothing of one, as before Hopper, count not."""
-    apart = [f"{uuid} ({state}, {status})" for uuid, state, status in now.fabric if state and (state, status) != JOINED]
+    """Wait for the GPUs that have not joined the fabric, or fail to tell; those that have none count not."""
+    apart = [f"{uuid} ({state}, {status})" for uuid, state, status in now.fabric if (state, status) not in PLACED]
     if not apart:
         return
     todo.condition(DOWN, "NotRunning", f"Fabric Manager runs, and the fabric is not up: {', '.join(apart)}")

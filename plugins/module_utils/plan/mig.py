@@ -17,14 +17,14 @@ from typing import Any, NamedTuple
 
 from ..core.errors import Refused, StepFailed
 
-PROFILE = re.compile(r"(?:(\d+)c\.)?(\d+)g\.(\d+)gb((?:[+-][a-z][a-z0-9.]*)?)")
+PROFILE = re.compile(r"(?:([0-9]+)c\.)?([0-9]+)g\.([0-9]+)gb((?:[+-][a-z][a-z0-9.]*)?)")
 ATTRIBUTES = ("", "+me", "+gfx", "+me.all", "-me")
 # The sizes of compute instances that a GPU instance of so many slices takes; `nvidia-smi mig -lcip` says so too, but
 # only of an instance that exists.
 COMPUTE = {1: (1,), 2: (1, 2), 3: (1, 2, 3), 4: (1, 2, 4), 7: (1, 2, 3, 4, 7)}
 OFF, EMPTY, ALL, LISTED = "off", "empty", "all", "listed"
-ITEM = re.compile(r"(?P<name>[^:]*?)(?:\s*:\s*(?P<count>\d{1,3}))?")
-PLAIN = re.compile(r"(?:\d+c\.)?\d+g\.\d+gb")
+ITEM = re.compile(r"(?P<name>[^:]*?)(?:\s*:\s*(?P<count>[0-9]{1,3}))?")
+PLAIN = re.compile(r"(?:[0-9]+c\.)?[0-9]+g\.[0-9]+gb")
 
 
 class Profile(NamedTuple):

@@ -386,7 +386,7 @@ def test_the_fabric_as_each_gpu_says_it() -> None:
         ("GPU-1", "Completed", "Success"),
         ("GPU-2", "In Progress", None),
         ("GPU-3", None, None),
-        ("GPU-4", None, None),
+        ("GPU-4", "[Insufficient Permissions]", "[GPU is lost]"),
     ]
 
 

@@ -205,6 +205,8 @@ def test_settings_name_layouts_by_selectors() -> None:
         ({"gpus": [{"select": {"index": "0"}, "layout": "off"}]}, "takes an integer"),
         ({"gpus": [{"select": {"slot": 1}, "layout": "off"}]}, "'gpus[0].select.slot'"),
         ({"gpus": [{"select": {"index": 0}, "layout": "1g"}]}, "gpus[0].layout has '1g'"),
+        ({"layout": "1g.10gb:\u0663"}, "layout has '1g.10gb:\u0663'"),  # a digit, and none of ours
+        ({"layout": "\u0661g.10gb"}, "layout has '\u0661g.10gb'"),
     ],
 )
 def test_settings_that_cannot_be_meant_are_refused(given_settings: dict[str, Any], why: str) -> None:

@@ -240,6 +240,19 @@ def test_a_mig_device_of_another_profile_with_the_same_nodes_is_asked_for_anew()
     assert [argv for argv in host.asked if argv[:3] == ("nvidia-ctk", "cdi", "generate")]
 
 
+def test_a_gpu_whose_mig_mode_alone_changes_is_described_anew() -> None:
+    """In MIG mode without instances it is listed as before, and nvidia-ctk has no device for it."""
+    host = described()
+    assert names(host) == [*NAMES[:2], "all"]
+    with_mig(host)
+    assert go(UNIT, host, {}).state == "converged"
+    assert names(host) == [NAMES[0], "all"]
+    second_pass_is_quiet(UNIT, host, {})
+    host.machine.smi(("nvidia-smi", "-i", "1", "-mig", "0"))
+    assert go(UNIT, host, {}).state == "converged"
+    assert names(host) == [*NAMES[:2], "all"]
+
+
 def test_after_a_boot_without_change_nothing_is_done() -> None:
     host = described()
     host.boot()
@@ -358,7 +371,6 @@ def test_a_specification_without_a_gpu_of_the_listing_is_not_taken() -> None:
 def test_a_gpu_in_mig_mode_without_instances_is_left_out() -> None:
     host = described()
     with_mig(host)
-    assert go(UNIT, host, {}).changed is False  # nothing that it describes has changed
     new_node(host)
     assert go(UNIT, host, {}).state == "converged"
     assert names(host) == [NAMES[0], "all"]

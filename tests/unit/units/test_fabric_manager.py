@@ -454,6 +454,13 @@ def test_before_hopper_gpus_say_nothing_and_the_service_alone_counts() -> None:
     assert (outcome.state, down(outcome)) == ("converged", False)
 
 
+@pytest.mark.parametrize("said", ["[Unknown Error], [Unknown Error]", "[GPU is lost], [GPU is lost]", "[N/A], Success"])
+def test_a_gpu_that_fails_to_tell_its_place_has_not_joined(said: str) -> None:
+    outcome = go(nvswitch(board=Board(said)))
+    assert (outcome.state, down(outcome)) == ("progressing", True)
+    assert said.partition(",")[0].strip("[]") in outcome.pending[0].message.replace("None", "N/A")
+
+
 def test_a_gpu_in_mig_mode_has_no_links_and_is_not_waited_for() -> None:
     board = Board("Not Started, [N/A]")
     board.mig = set(GPUS)

@@ -94,7 +94,7 @@ unit: $(VENV)/.develop  ## Plans, looks, core and tools under the newest Python
 hosts: $(BUILD)/host-oldest/.ready $(BUILD)/host-newest/.ready  ## The modules' code under the oldest and newest Python
 	@status=0; for age in oldest newest; do \
 		$(BUILD)/host-$$age/bin/python --version; \
-		$(BUILD)/host-$$age/bin/pytest -n $(JOBS) --junitxml=$(RESULTS)/hosts-$$age.xml -m "not needs_ansible" $(SHIPPED) || status=1; \
+		$(BUILD)/host-$$age/bin/pytest -n $(JOBS) --junitxml=$(RESULTS)/hosts-$$age.xml -m "not needs_ansible and not exhaustive" $(SHIPPED) || status=1; \
 	done; exit $$status
 
 .PHONY: sim

@@ -23,6 +23,8 @@ from tests.unit.fake_host import Killed
 from tests.unit.import_weight import Recorder, replayed
 from tests.unit.whole_host import CPUS, POOLS, UNITS, VERSION, WholeHost
 
+pytestmark = pytest.mark.exhaustive
+
 TOP = Path(__file__).resolve().parents[3]
 MOST_CHANGES = 150  # of one pass
 PARTS = 4  # of the places to kill a pass at, so that they run beside each other

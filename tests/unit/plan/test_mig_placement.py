@@ -25,6 +25,8 @@ from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.mig_goal im
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.mig_placement import by_policy, grid_of, in_order
 from tests.gpu.products import products
 
+pytestmark = pytest.mark.exhaustive
+
 MIG = tuple(key for key, product in products().items() if product.mig)
 Multiset = tuple[str, ...]  # sorted names of profiles
 

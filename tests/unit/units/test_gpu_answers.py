@@ -24,6 +24,8 @@ from ansible_collections.bettercompute.bcd.plugins.module_utils.units import cat
 from tests.gpu.model import Machine
 from tests.unit.container_host import ContainerHost
 
+pytestmark = pytest.mark.exhaustive
+
 LAYOUT = {"layout": "off", "gpus": [{"select": {"index": 0}, "layout": "2g.10gb:2,3g.20gb"}]}
 UNITS: dict[str, Any] = {
     "gpu-settings": {"powerLimitWatts": 300},

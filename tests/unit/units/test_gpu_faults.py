@@ -26,6 +26,8 @@ from tests.gpu.fake import GpuHost
 from tests.gpu.model import Fault, Machine
 from tests.unit.container_host import ContainerHost
 
+pytestmark = pytest.mark.exhaustive
+
 SPEC = "/etc/cdi/nvidia.json"
 HANG, LIE = Fault("", do="hang"), Fault("", do="lie")
 IN_USE = "In use by another client\n"

@@ -18,6 +18,8 @@ from tests.gpu.products import products
 from tests.unit import promises
 from tests.unit.plan.test_mig_placement import MIG, feasible
 
+pytestmark = pytest.mark.exhaustive
+
 # Profiles that came with a later branch are not offered by an old driver, which takes no starts either.
 BRANCHES = [(key, "550.163.01") for key in MIG] + [("A100-40GB", "460.106.00"), ("A30-24GB", "465.19.01")]
 

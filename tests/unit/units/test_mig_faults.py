@@ -20,6 +20,8 @@ from tests.gpu.fake import GpuHost, gpu_host
 from tests.gpu.model import Fault, Machine
 from tests.unit import promises
 
+pytestmark = pytest.mark.exhaustive
+
 SERVICE = "/etc/systemd/system/bcd-mig.service"
 
 

@@ -19,6 +19,7 @@ from ansible_collections.bettercompute.bcd.plugins.module_utils.look.systemd imp
 )
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.systemd import (
     RELOAD,
+    RUNNING,
     Service,
     Systemd,
     UnitFile,
@@ -110,7 +111,8 @@ def test_in_check_mode_every_look_sees_what_became_of_a_service(
 ) -> None:
     name = "x.service"
     stopped = {"is-active": Answer(3, "inactive\n"), "is-enabled": Answer(1, "disabled\n")}
-    host = FakeHost({f"/usr/lib/systemd/system/{name}": ""}, {"systemctl": lambda _host, argv: stopped[argv[1]]})
+    files = {f"/usr/lib/systemd/system/{name}": "", f"{RUNNING}/seats": ""}
+    host = FakeHost(files, {"systemctl": lambda _host, argv: stopped[argv[1]]})
     predicted = PredictedHost(host)
     assert service(predicted, name) == Service("loaded", "inactive", "disabled")
     for verb in verbs:

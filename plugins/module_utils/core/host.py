@@ -221,5 +221,6 @@ def advice(fault: OSError) -> str:
     return {
         errno.ENOSPC: " (free some space there)",
         errno.EROFS: " (mount it writable)",
+        errno.EISDIR: " (move the directory away)",
         errno.EINVAL: " (the kernel does not take this value)",
     }.get(fault.errno or 0, "")

@@ -59,6 +59,7 @@ class _Pass:
         self.ended: dict[str, Failure | None] = {}  # lanes that go no further in this pass
         self.declined: set[str] = set()  # of those, where the kernel does not take the value
         self.held: dict[str, Pending] = {}
+        self.not_owed: set[str] = set()  # the follow-ups of what was held back
         self.failure: Failure | None = None
         self.waits: tuple[Pending, ...] = ()
         self.changed = False
@@ -132,7 +133,7 @@ class _Pass:
         for step in steps:
             if not step.lane and paused:
                 paused.add("")
-            if {"", step.lane} & (paused | self.ended.keys()):
+            if {"", step.lane} & (paused | self.ended.keys()) or self._owes_nothing(step):
                 continue
             if step.kind == "later":
                 self._later(step)
@@ -156,7 +157,13 @@ class _Pass:
             self.lines.append(line)
         self.ended[step.lane] = None
 
+    def _owes_nothing(self, step: Step) -> bool:
+        """Whether the step settles only what was held back: what was not stopped is not started again."""
+        debts = set(step.pays)
+        return bool(debts) and debts <= self.not_owed and not debts & self.records.past(self.name).owed
+
     def _hold_back(self, step: Step) -> None:
+        self.not_owed |= set(step.owes)
         self.lines.append(Done(step.action, step.disruption, False))
         allowed = DISRUPTIONS[self.ceiling]
         message = (

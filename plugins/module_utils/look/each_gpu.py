@@ -23,11 +23,13 @@ def each_gpu(host: Host, fields: tuple[str, ...]) -> tuple[tuple[Gpu, Row], ...]
 
     One question for all of them; where that fails, one for each, and the row of a GPU that fails by itself is a value
     that raises why (see core.unknown), as is that of one which only nvidia-smi's fault names: its UUID here is its PCI
-    address. So is the row of a GPU that does not say which it is: what is set by UUID or by model would go past it.
+    address. So is the row of a GPU that the driver has taken and nvidia-smi leaves out beside others, and of one that
+    does not say which it is: what is set by UUID or by model would go past it.
     Raises what `smi.query` does where no GPU answers.
     """
     try:
-        return tuple(_told(host, row) for row in smi.query(host, fields))
+        told = tuple(_told(host, row) for row in smi.query(host, fields))
+        return (*told, *_left_out(host, {normal_pci(gpu.pci) for gpu, _row in told})) if told else ()
     except StepFailed as fault:
         known = _from_proc(host)
         rows: list[tuple[Gpu, Any]] = [(gpu, later(_row, host, fields, gpu)) for gpu in known]
@@ -35,6 +37,16 @@ def each_gpu(host: Host, fields: tuple[str, ...]) -> tuple[tuple[Gpu, Row], ...]
             raise fault
         rows += [(gpu, Unknown(fault)) for gpu in _fallen(fault, known)]
     return tuple((_gpu(row) if is_known(row) else gpu, row) for gpu, row in rows)
+
+
+def _left_out(host: Host, shown: set[str | None]) -> list[tuple[Gpu, Any]]:
+    """The GPUs of the driver that nvidia-smi does not show, though it exits with 0: those that it could not start."""
+    missing = [gpu for gpu in _from_proc(host) if gpu.pci not in shown]
+    why = "does not list it, though the driver has taken it: see the kernel's log for it (NVRM, Xid)"
+    return [
+        (gpu._replace(index=-1), Unknown(StepFailed(f"GPU {gpu.pci} ({gpu.name or 'unknown'}): nvidia-smi {why}")))
+        for gpu in missing
+    ]
 
 
 def _fallen(fault: StepFailed, known: tuple[Gpu, ...]) -> list[Gpu]:

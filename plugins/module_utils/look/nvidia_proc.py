@@ -13,7 +13,7 @@ from ..plan.gpu import normal_pci
 
 DRIVER = "/proc/driver/nvidia"
 GPUS = f"{DRIVER}/gpus"
-LINE = re.compile(r"^(Model|GPU UUID|Device Minor):[ \t]*(\S.*?)\s*$", re.MULTILINE)
+LINE = re.compile(r"^(Model|GPU UUID|Device Minor|GPU Excluded):[ \t]*(\S.*?)\s*$", re.MULTILINE)
 
 
 class Taken(NamedTuple):
@@ -35,6 +35,8 @@ def taken(host: Host) -> tuple[Taken, ...]:
         pci = normal_pci(name)
         if pci:
             said = dict(LINE.findall(host.read(f"{GPUS}/{name}/information") or ""))
+            if said.get("GPU Excluded") == "Yes":  # by the module's option: it is not to be used
+                continue
             uuid, minor = said.get("GPU UUID", ""), said.get("Device Minor", "")
             found.append(
                 Taken(

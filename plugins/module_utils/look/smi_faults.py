@@ -92,13 +92,13 @@ def _failed(line: str, status: int, said: str) -> StepFailed:
     return NoAnswer(message, tuple(ADDRESS.findall(said)), NO_FIELD in said)
 
 
-def _mismatch(host: Host, said: str) -> StepFailed:
-    """The driver's module in the kernel and the library on disk are of different versions."""
+def _mismatch(host: Host, said: str) -> NotReady:
+    """The driver's module in the kernel and the library on disk are of different versions: a driver that waits."""
     from .driver import library, loaded  # not needed by a host whose driver answers
 
     found = LIBRARY.search(said)
     running = loaded(host)
-    return StepFailed(
+    return NotReady(
         f"the loaded NVIDIA driver is {running.version if running else 'of an unknown version'} and libnvidia-ml is "
         f"{library(host) or (found.group(1) if found else 'of another one')}: reboot the node"
     )

@@ -140,7 +140,7 @@ def _obstacle(target: Target, now: Now, past: Past, installs: bool) -> tuple[str
             "(mokutil --import)"
         )
         return "NotReady", message
-    return _in_use(target, now, past) if now.loaded else None
+    return _in_use(target, now, past)
 
 
 def _untrusted(only_signed: str, on_disk: OnDisk) -> str:
@@ -154,7 +154,8 @@ def _untrusted(only_signed: str, on_disk: OnDisk) -> str:
 
 def _in_use(target: Target, now: Now, past: Past) -> tuple[str, str] | None:
     """Who keeps the loaded driver in the kernel, or what came of taking it out in this boot."""
-    assert now.loaded is not None
+    if now.loaded is None:
+        return None
     why = [*users(now.use), claimed_by(now.use)] if now.use else []
     said = past.tried.get(unload_name(now.loaded))
     if said is not None:

@@ -35,9 +35,11 @@ def turns(named: Mapping[str, Any], ours: Iterable[str]) -> tuple[Turn, ...]:
     """Every unit's turn. `ours` are units that we applied before: those that are no longer named leave.
 
     Those that leave go first, the last in the order first: as each stands on those before it, it goes before them,
-    and what it held (a daemon on the GPUs, say) is free by the time that the others have their turn.
+    and what it held (a daemon on the GPUs, say) is free by the time that the others have their turn. None leaves while
+    the section has a name that no unit has: it may be the leaving unit's own, mistyped.
     """
-    leaving = sorted(set(ours) - set(named), key=_place, reverse=True)
+    mistyped = set(named) - set(ORDER)
+    leaving = () if mistyped else sorted(set(ours) - set(named), key=_place, reverse=True)
     return (
         *(Turn(unit, leaves=True) for unit in leaving),
         *(Turn(unit, named[unit]) for unit in sorted(named, key=_place)),

@@ -120,5 +120,5 @@ def test_a_question_s_files_are_private_and_gone_afterwards() -> None:
 
 
 def test_a_directory_in_a_files_place_is_named_with_the_next_move(tmp_path: Path) -> None:
-    with pytest.raises(Unreadable, match="Is a directory .move the directory away."):
+    with pytest.raises(Unreadable, match=r"Is a directory \(move the directory away\)"):
         Host().read(str(tmp_path))

@@ -489,6 +489,22 @@ def test_a_lie_is_found_out_though_its_follow_up_is_done_each_time() -> None:
     assert host.calls.count("reload") <= 2
 
 
+def test_what_was_held_back_has_no_follow_up() -> None:
+    """A service that is not stopped, because that disturbs too much, is not started again either."""
+
+    def plan(host: Any, past: Past) -> Plan:
+        todo = Todo()
+        todo.add(run(("stop",), "stop it", owes=("start",), lane="service", disruption="gpu"))
+        todo.add(run(("start",), "start it", pays=("start",), lane="started"))
+        return todo.plan()
+
+    host = FakeHost(programs={"stop": serves("stopped"), "start": serves("running")})
+    outcome = go(host, unit(plan), max_disruption="none")
+    assert (outcome.failure, host.text("/service")) == (None, None)
+    assert [wait.reason for wait in outcome.pending] == ["HeldBack"]
+    assert actions(outcome) == [("stop it", False)]
+
+
 def short_pool(host: FakeHost, path: str, value: str) -> str:
     """A kernel that finds 40 pages at most."""
     return f"{min(int(value), int(host.text('/memory') or 0))}\n"

@@ -46,7 +46,7 @@ BUDGET = {
     "container-toolkit": 131500,
 }
 # All together, on the host of these tests; and on one without NVSwitches whose GPUs are shared by time.
-WHOLE, PLAIN = 555000, 494000
+WHOLE, PLAIN = 560000, 498000
 
 
 def go(host: Host, units: dict[str, Any] = UNITS) -> dict[str, Any]:

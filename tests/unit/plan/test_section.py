@@ -193,3 +193,10 @@ def test_the_condition_s_message_is_bounded_in_bytes_and_each_part_says_what_to_
     said = section.bounded(messages)
     assert len(said.encode("utf-8")) <= 1024
     assert said.count("reboot the node") >= len(messages)
+
+
+def test_no_unit_leaves_while_a_name_is_mistyped() -> None:
+    """The name may be the leaving unit's own: a typo must not take its service away."""
+    assert [turn.unit for turn in section.turns({"gpu_sharing": {}}, {"gpu-sharing", "sysctl"})] == ["gpu_sharing"]
+    left = [turn.unit for turn in section.turns({"cpu": {}}, {"gpu-sharing", "sysctl"}) if turn.leaves]
+    assert left == ["gpu-sharing", "sysctl"]

@@ -302,8 +302,8 @@ def test_where_no_gpu_answers_the_unit_fails_with_what_nvidia_smi_said() -> None
         (Answer(6, "No devices were found\n"), "NotReady"),
         (Answer(0, "No devices found.\n"), "NotReady"),
         (Answer(0, ""), ""),
-        (Answer(18, "Failed to initialize NVML: Driver/library version mismatch\nNVML library version: 550.163\n"), ""),
-        (Answer(255, "Failed to initialize NVML: Driver/library version mismatch\n"), ""),
+        (Answer(18, "Failed to initialize NVML: Driver/library version mismatch\nNVML library: 550.163\n"), "NotReady"),
+        (Answer(255, "Failed to initialize NVML: Driver/library version mismatch\n"), "NotReady"),
         (Answer(4, "Failed to initialize NVML: Insufficient Permissions\n"), ""),
         (Answer(17, "Failed to initialize NVML: GPU access blocked by the operating system\n"), ""),
         (Answer(255, "Failed to initialize NVML: Unknown Error\n"), ""),
@@ -407,3 +407,17 @@ def test_a_selected_index_is_what_a_line_says() -> None:
     assert lines(go(UNIT, two(), {"gpus": [{"select": {"index": 1}, "powerLimitWatts": 250}]})) == [
         "set the power limit of GPU 1 to 250 W"
     ]
+
+
+def test_a_gpu_that_nvidia_smi_leaves_out_fails_and_the_others_are_set() -> None:
+    """The driver has taken it and could not start it: nvidia-smi exits with 0 and shows the rest."""
+    host, _gpus = host_of(card(0))
+    for pci, known in (("0000:1a:00.0", uuid(0)), ("0000:c1:00.0", "GPU-????????")):
+        host.put(f"/proc/driver/nvidia/gpus/{pci}/information", f"Model: \t\t NVIDIA H100\nGPU UUID: \t {known}\n")
+    outcome = go(UNIT, host, {"powerLimitWatts": 500})
+    assert outcome.state == "progressing"
+    assert outcome.failure is not None
+    assert "00000000:C1:00.0" in outcome.failure.message
+    assert "nvidia-smi does not list it" in outcome.failure.message
+    host.put("/proc/driver/nvidia/gpus/0000:c1:00.0/information", "Model: \t\t NVIDIA H100\nGPU Excluded:\t Yes\n")
+    assert go(UNIT, host, {"powerLimitWatts": 500}).state == "converged"

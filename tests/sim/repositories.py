@@ -57,7 +57,7 @@ def _ubuntu(kernel: str) -> tuple[Offered, ...]:
     """Ubuntu's archive, the server branches."""
     found = [Offered(f"linux-headers-{kernel}", kernel.rpartition("-")[0], origin=_archive("linux"))]
     for driver in DRIVERS:
-        branch = f"{driver.split('.')[0]}-server"
+        branch = f"{driver.split('.', maxsplit=1)[0]}-server"
         version = f"{driver}-0ubuntu0.24.04.1"
         library = f"libnvidia-compute-{branch}"
 
@@ -77,7 +77,7 @@ def _ubuntu(kernel: str) -> tuple[Offered, ...]:
             add(built, brings=(f"module:{flavour}",), one_of="linux-modules-nvidia-*")
             add(f"nvidia-headless-{branch}{suffix}", dkms, library, one_of="nvidia-headless-*")
             add(f"nvidia-headless-no-dkms-{branch}{suffix}", library, one_of="nvidia-headless-*")
-        add(f"nvidia-fabricmanager-{driver.split('.')[0]}", brings=FABRIC, one_of="nvidia-fabricmanager-*")
+        add(f"nvidia-fabricmanager-{driver.split('.', maxsplit=1)[0]}", brings=FABRIC, one_of="nvidia-fabricmanager-*")
     return tuple(found)
 
 
@@ -93,7 +93,7 @@ def _rocky(kernel: str) -> tuple[Offered, ...]:
         Offered("python3-dnf-plugin-versionlock", "4.3.0-13.el9", origin="baseos"),
     ]
     for driver in DRIVERS:
-        branch, version = driver.split(".")[0], f"3:{driver}-1.el9"
+        branch, version = driver.split(".", maxsplit=1)[0], f"3:{driver}-1.el9"
         for flavour, name, stream in (
             ("open", "kmod-nvidia-open-dkms", f"{branch}-open"),
             ("proprietary", "kmod-nvidia-latest-dkms", f"{branch}-dkms"),

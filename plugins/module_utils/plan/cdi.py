@@ -214,5 +214,5 @@ def _is(value: Any, kind: str) -> bool:
         return isinstance(value, list) and all(_is(element, kind[:-1].replace("string", "str")) for element in value)
     if kind in ("uint32", "int64"):
         low, high = UINT32 if kind == "uint32" else INT64
-        return type(value) is int and low <= value <= high
+        return isinstance(value, int) and not isinstance(value, bool) and low <= value <= high
     return isinstance(value, {"str": str, "dict": Mapping, "list": list, "bool": bool}[kind])

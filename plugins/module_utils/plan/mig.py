@@ -143,7 +143,7 @@ def _counted(item: str, where: str) -> tuple[Profile, int]:
 
 
 def _count(name: Any, count: Any, where: str) -> int:
-    if type(count) is not int or not 1 <= count <= 999:
+    if not isinstance(count, int) or isinstance(count, bool) or not 1 <= count <= 999:
         raise Refused(f"{where} asks for {count!r} of {name!r}: give a count from 1 on, or leave the profile out")
     return count
 

@@ -42,11 +42,11 @@ def _faults(fields: tuple[Field, ...], given: Mapping[str, Any], at: str, what: 
         yield from _wrong_type(at + name, value, table[name].types)
         if not table[name].fields:
             continue
-        items = value if type(value) is list else [value] if type(value) is dict else []
+        items = value if isinstance(value, list) else [value] if isinstance(value, dict) else []
         for number, item in enumerate(items):
-            place = f"{at}{name}[{number}]" if type(value) is list else at + name
+            place = f"{at}{name}[{number}]" if isinstance(value, list) else at + name
             yield from _wrong_type(place, item, (dict,))
-            if type(item) is dict:
+            if isinstance(item, dict):
                 yield from _faults(table[name].fields, item, f"{place}.", f"key of {name}")
 
 

@@ -60,7 +60,7 @@ def machine(
 
     links = {}
     for process, opened in (processes or {}).items():
-        pid, _, program = process.partition(" ")
+        pid, _space, program = process.partition(" ")
         links[f"/proc/{pid}/exe"] = program
         links.update({f"/proc/{pid}/fd/{at}": path for at, path in enumerate(opened)})
     return FakeHost({**NODES, "/proc/meminfo": "", **(files or {})}, programs={"nvidia-smi": smi}, links=links)

@@ -163,7 +163,7 @@ def test_a_daemon_json_that_it_cannot_read_is_refused_with_its_line() -> None:
 
 
 def test_crio_gets_what_nvidia_ctk_would_write_and_is_left_alone_where_it_did() -> None:
-    [(path, text)] = recorded("crio").items()
+    ((path, text),) = tuple(recorded("crio").items())
     assert path == CRIO_CTK
     host = host_with({}, crio="1.30.0")
     go(UNIT, host, {})

@@ -69,10 +69,9 @@ def vendor(*devices: str, kind: str = "nvidia.com/gpu") -> dict[str, Any]:
 
 
 def yaml(*devices: str) -> str:
-    text = "---\ncdiVersion: 0.3.0\nkind: nvidia.com/gpu\ndevices:\n"
-    for name in devices:
-        text += f"    - name: {name}\n      containerEdits:\n        deviceNodes:\n            - path: /dev/nvidia0\n"
-    return text
+    edits = "      containerEdits:\n        deviceNodes:\n            - path: /dev/nvidia0\n"
+    named = "".join(f"    - name: {name}\n{edits}" for name in devices)
+    return f"---\ncdiVersion: 0.3.0\nkind: nvidia.com/gpu\ndevices:\n{named}"
 
 
 def answering(answer: Answer) -> Callable[[FakeHost, tuple[str, ...]], Answer]:

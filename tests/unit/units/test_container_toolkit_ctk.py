@@ -163,8 +163,9 @@ def test_a_daemon_json_that_it_cannot_read_is_refused_with_its_line() -> None:
 
 
 def test_crio_gets_what_nvidia_ctk_would_write_and_is_left_alone_where_it_did() -> None:
-    ((path, text),) = tuple(recorded("crio").items())
-    assert path == CRIO_CTK
+    files = recorded("crio")
+    assert list(files) == [CRIO_CTK]
+    path, text = CRIO_CTK, files[CRIO_CTK]
     host = host_with({}, crio="1.30.0")
     go(UNIT, host, {})
     assert toml.parse(host.text(CRIO) or "", CRIO) == toml.parse(text, path)

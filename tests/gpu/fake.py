@@ -22,6 +22,7 @@ from tests.unit.fake_host import FakeHost
 from . import nodes, tools
 from .fake_systemd import Services, systemctl
 from .model import Hang, Machine
+from .not_played import NotPlayed
 
 Argv = tuple[str, ...]
 Seen = tuple[object, ...]
@@ -143,7 +144,7 @@ class GpuHost(FakeHost):
             elif not pipe:
                 answer = self.play(tuple(words), "", environment)
             else:
-                raise NotImplementedError(line)
+                raise NotPlayed(line)
             if answer.rc:
                 return answer
         return answer

@@ -14,6 +14,7 @@ from tests.sim.units import sections
 from tests.unit.fake_host import FakeHost
 
 from .model import Hang
+from .not_played import NotPlayed
 
 if TYPE_CHECKING:
     from .fake import GpuHost
@@ -92,7 +93,7 @@ class Services:
             if not key.startswith(("Condition", "Assert")):
                 continue
             if key not in CONDITIONS:
-                raise NotImplementedError(key)
+                raise NotPlayed(key)
             for value in values:
                 if self._there(value.lstrip("!"), key.endswith("Glob")) is value.startswith("!"):
                     return False
@@ -208,7 +209,7 @@ def _one(host: FakeHost, services: Services, verb: str, unit: str, options: list
         return Answer(0, "", "")
     if verb in ("enable", "disable"):
         return _enable(host, services, verb, unit, "--now" in options)
-    raise NotImplementedError(f"systemctl {verb} {unit}")
+    raise NotPlayed(f"systemctl {verb} {unit}")
 
 
 def _restart(services: Services, verb: str, unit: str) -> Answer:

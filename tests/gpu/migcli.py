@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from . import tables
 from .cards import CI_IDS, Card, Ci, Gi, Nvml, ci_name, ci_slices
+from .not_played import NotPlayed
 from .products import GpuProfile
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ def command(machine: Machine, words: tuple[str, ...]) -> Said:
             return 2, f'Option "{word}" is not recognized.\n'
     verb = next((one for one in VERBS if one in given), None)
     if verb is None:
-        raise NotImplementedError("nvidia-smi mig " + " ".join(words))
+        raise NotPlayed("nvidia-smi mig " + " ".join(words))
     return _run(machine, verb, given)
 
 

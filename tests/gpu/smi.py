@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The command line of nvidia-smi over a simulated machine: its texts and exit statuses, by driver branch.
 
-Everything goes to standard output, errors too. What is not played raises NotImplementedError rather than guess.
+Everything goes to standard output, errors too. What is not played raises NotPlayed rather than guess.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Callable
 
 from . import migcli, query
 from .cards import Card, Nvml
+from .not_played import NotPlayed
 
 if TYPE_CHECKING:
     from .model import Machine
@@ -88,7 +89,7 @@ def _act(machine: Machine, chosen: list[Card], given: dict[str, str]) -> Said:
         return 0, f"NVIDIA-SMI version  : {machine.library}\nDRIVER version      : {machine.loaded}\n"
     if not set(given) - {"i"}:
         return 0, f"| NVIDIA-SMI {machine.library}   Driver Version: {machine.loaded} |\n"
-    raise NotImplementedError(f"nvidia-smi {given}")
+    raise NotPlayed(f"nvidia-smi {given}")
 
 
 def _start(machine: Machine) -> Said | None:

@@ -11,6 +11,7 @@ from typing import Any
 
 from . import nodes
 from .model import Machine
+from .not_played import NotPlayed
 
 Answer = tuple[int, str, str]
 NO_DEVICES = (
@@ -33,7 +34,7 @@ def ctk(machine: Machine, words: tuple[str, ...], folder: str = nodes.LIBRARY_FO
     if words == ("system", "create-dev-char-symlinks", "--create-all"):
         return _char_links(machine)
     if words[:2] != ("cdi", "generate"):
-        raise NotImplementedError("nvidia-ctk " + " ".join(words))
+        raise NotPlayed("nvidia-ctk " + " ".join(words))
     strategies = [
         word.partition("=")[2] or words[at + 1]
         for at, word in enumerate(words)

@@ -15,6 +15,7 @@ from ..core.step import File, fail
 from .container_runtime import BINARY, NVIDIA, debt, edit, restart, runs_nvidia, with_spec_folder, without_cdi
 from .program_version import release_in
 from .unit_names import CONTAINER_TOOLKIT as UNIT
+from .wire import once
 
 CONFIG = "/etc/docker/daemon.json"
 SERVICE = "docker"
@@ -64,7 +65,7 @@ def parse(text: str) -> dict[str, Any]:
     if not text.strip():
         return {}
     try:
-        found = json.loads(text, object_pairs_hook=_once)
+        found = json.loads(text, object_pairs_hook=once)
     except json.JSONDecodeError as fault:
         raise Refused(f"{UNIT}: {CONFIG} line {fault.lineno}: {fault.msg}: correct it") from None
     except (ValueError, RecursionError) as fault:
@@ -96,11 +97,3 @@ def _mapping(config: dict[str, Any], key: str) -> dict[str, Any]:
     if not isinstance(found, dict):
         raise Refused(f"{UNIT}: {CONFIG}: {key} is no mapping: correct it")
     return found
-
-
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    names = [name for name, _value in pairs]
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
-        raise ValueError(f"{', '.join(twice)} is there twice")
-    return dict(pairs)

@@ -41,7 +41,7 @@ def decode(unit: str, text: Any) -> Settings:
     if not isinstance(text, str):
         return Refused(f"{unit}: its settings came as {type(text).__name__}, not as text: give them unparsed")
     try:
-        settings = json.loads(text, object_pairs_hook=_once, parse_constant=_no_number)
+        settings = json.loads(text, object_pairs_hook=once, parse_constant=_no_number)
         json.dumps(settings, ensure_ascii=False).encode("utf-8")
     except (ValueError, RecursionError) as fault:  # UnicodeEncodeError, for half a character, is a ValueError
         return Refused(f"{unit}: its settings are not one JSON object, read strictly ({fault}): correct them")
@@ -55,7 +55,8 @@ def _mapping(unit: str, settings: Any) -> Settings:
     return Refused(f"{unit}: its settings are {shown}: give a mapping, {{}} for none")
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """A JSON object in which no key is there twice, for `json.loads`; raises ValueError."""
     names = [name for name, _value in pairs]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:

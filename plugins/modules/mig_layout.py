@@ -32,7 +32,8 @@ options:
     description:
       - V(present) brings the GPUs to their layouts.
       - V(absent) changes nothing on the GPUs, whose layouts stay.
-      - V(gathered) only reads, and returns RV(gpus), each with the layout that it has.
+      - V(gathered) only reads, and returns RV(gpus), each with the layout that it has. Where the mode of one waits for a
+        reset, RV(gpus[].pending) and RV(pending) say so.
     type: str
     choices: [present, absent, gathered]
     default: present
@@ -102,7 +103,7 @@ EXAMPLES = r"""
     state: gathered
   register: seen
 
-- name: Give them back, which changes nothing
+- name: Give back the layouts of all GPUs whose mode waits for no reset, which changes nothing
   vars:
     given:
       select:
@@ -110,7 +111,7 @@ EXAMPLES = r"""
       layout: "{{ item.layout }}"
   bettercompute.bcd.mig_layout:
     gpus: ["{{ given }}"]
-  loop: "{{ seen.gpus }}"
+  loop: "{{ seen.gpus | rejectattr('pending') }}"
 """
 
 RETURN = r"""
@@ -133,11 +134,18 @@ gpus:
       description: What it is divided into.
       type: str
       sample: 3g.40gb,1g.10gb:4
+    pending:
+      description:
+        - The MIG mode that waits for a reset of the GPU, V(on) or V(off); null where none does.
+        - RV(gpus[].layout) is then of the mode before, and given back turns the mode that waits around again.
+      type: str
+      sample: null
   sample:
     - uuid: GPU-5f1c2a90-0000-4000-8000-000000000001
       index: 0
       name: NVIDIA H100 80GB HBM3
       layout: 3g.40gb,1g.10gb:4
+      pending: null
 unit:
   description: The unit's name on the wire.
   returned: always

@@ -167,8 +167,8 @@ class Unit(NamedTuple):
     """One concern of a host. The settings of `check` and the snapshot of `look` are the unit's own NamedTuples.
 
     `look` gets None for settings when the unit is to be removed; what happened to the unit before may tell it how much
-    to look at. `gather`, of a unit that has `state: gathered`, reads what the host is now, as result keys in the form
-    that the settings take.
+    to look at. `gather`, of a unit that has `state: gathered`, reads what the host is now: a plan without steps, whose
+    `found` has it in the form that the settings take.
     """
 
     name: str
@@ -177,4 +177,4 @@ class Unit(NamedTuple):
     look: Callable[[Any, Any, Past], Any]
     plan: Callable[[Any, Any, Past], Plan]
     absent: Callable[[Any, Past], Plan]
-    gather: Callable[[Any], Mapping[str, Any]] | None = None
+    gather: Callable[[Any], Plan] | None = None

@@ -48,10 +48,11 @@ def gathered(unit: Unit) -> dict[str, Any]:
     if unit.gather is None:
         raise ValueError(f"{unit.name} has no state gathered")
     try:
-        found = unit.gather(machine.Host())
+        seen = unit.gather(machine.Host())
     except Fault as fault:
         return render(failed(unit.name, fault))
-    return render(Outcome(unit.name, False, "converged", (), (), (), (), (), None, found))
+    state = "progressing" if seen.pending else "converged"
+    return render(Outcome(unit.name, False, state, seen.pending, (), (), seen.notes, (), None, seen.found))
 
 
 def refuse_signed(module: AnsibleModule, unit: str) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 from ..core.errors import Refused, StepFailed
 from ..core.host import Host
+from ..core.plan import Plan, Todo
 from ..core.unknown import is_known, later
 from ..plan.gpu import LACKING, MODES, Gpu, is_attendant
 from ..plan.mig import ALL, OFF, Layout, layout_of
@@ -16,6 +17,7 @@ from ..plan.mig_boot import SERVICE, WANTED_BY
 from ..plan.mig_layout import Settings, is_shown, needs_change
 from ..plan.mig_state import QUERIED, InTheWay, Now, Seen, Shown, label
 from ..plan.smi import SMI
+from ..plan.unit_names import MIG_LAYOUT as UNIT
 from .each_gpu import Row, each_gpu
 from .mig import Tables
 from .systemd import is_active, systemd, unit_file
@@ -45,27 +47,41 @@ def now(host: Host, settings: Settings) -> Now:
     )
 
 
-def gathered(host: Host) -> dict[str, Any]:
+def gathered(host: Host) -> Plan:
     """The layout of every GPU that has MIG, as the option `gpus` takes it with `select: {uuid: ...}`.
 
+    A GPU whose mode waits for a reset has its layout of now, and the mode that waits; the reset is waited for.
     Raises what a GPU that does not answer says: an export that leaves one out is no export.
     """
     tables = Tables(host)
+    todo = Todo()
     found = []
     for gpu, row in each_gpu(host, QUERIED):
         if row["mig.mode.current"] not in MODES:
             _refuse_dead(gpu, row["mig.mode.current"])
             continue
         shown = _instances(tables, gpu, row)
+        on = MODES.get(shown.pending, shown.on)
+        if on is not shown.on:
+            todo.wait("RebootRequired", _waits(gpu, on))
         found.append(
             {
                 "uuid": gpu.uuid,
                 "index": gpu.index,
                 "name": gpu.name,
                 "layout": layout_of(shown.on, shown.gis, shown.cis),
+                "pending": None if on is shown.on else "on" if on else "off",
             }
         )
-    return {"gpus": found}
+    todo.found("gpus", found)
+    return todo.plan()
+
+
+def _waits(gpu: Gpu, on: bool) -> str:
+    return (
+        f"{UNIT}: MIG mode of {label(gpu)} is still {'off' if on else 'on'}, and becomes {'on' if on else 'off'} at a "
+        "GPU reset: give the GPU its layout, for which it is reset where nothing holds it, or reboot the node"
+    )
 
 
 def _refuse_dead(gpu: Gpu, shown: str) -> None:

@@ -5,11 +5,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from ..core.host import Host
-from ..core.plan import Past, Unit
+from ..core.plan import Past, Plan, Unit
 from ..plan import mig_layout as planner
 from ..plan.mig_state import Now
 from ..plan.unit_names import MIG_LAYOUT as NAME
@@ -24,7 +21,7 @@ def look(host: Host, settings: planner.Settings | None, _past: Past) -> Now:
     return now(host, settings)
 
 
-def gather(host: Host) -> Mapping[str, Any]:
+def gather(host: Host) -> Plan:
     """The layouts that the GPUs have, in the form of the settings."""
     from ..look.mig_layout import gathered
 

@@ -237,7 +237,9 @@ def test_what_is_gathered_can_be_given_back(product: str, layout: str) -> None:
     host = host_of(product)
     assert go(host, {"layout": layout}).state == "converged"
     assert UNIT.gather is not None
-    found = UNIT.gather(host)["gpus"]
+    seen = UNIT.gather(host)
+    found = seen.found["gpus"]
+    assert (seen.pending, [gpu["pending"] for gpu in found]) == ((), [None])
     card = host.machine.cards[0]
     assert [(gpu["uuid"], gpu["index"], gpu["name"]) for gpu in found] == [(card.uuid, 0, card.kind.name)]
     given = {"gpus": [{"select": {"uuid": gpu["uuid"]}, "layout": gpu["layout"]} for gpu in found]}
@@ -254,7 +256,7 @@ def test_two_instances_of_one_slice_each_are_given_back_as_they_are() -> None:
     for gi in card.instances:
         host.machine.smi(("nvidia-smi", "mig", "-i", "0", "-cci", "1c.3g.40gb", "-gi", str(gi.id)))
     assert UNIT.gather is not None
-    (found,) = UNIT.gather(host)["gpus"]
+    (found,) = UNIT.gather(host).found["gpus"]
     assert found["layout"] == "1c.3g.40gb:2"
     calls = len(commands(host))
     assert go(host, {"layout": found["layout"]}).state == "converged"

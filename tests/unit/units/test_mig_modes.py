@@ -33,6 +33,23 @@ def test_what_holds_an_ampere_gpu_is_stopped_for_its_reset_and_started_again() -
     assert sorted(host.machine.clients) == ["nv-hostengine", "nvidia-persistenced"]
 
 
+@pytest.mark.parametrize(("current", "layout", "waits"), [(False, "off", "on"), (True, "empty", "off")])
+def test_a_mode_that_waits_for_a_reset_is_gathered_with_the_layout_of_now(
+    current: bool, layout: str, waits: str
+) -> None:
+    host = host_of(A100, A100)
+    card = host.machine.cards[0]
+    card.mig, card.mig_pending = current, not current
+    assert UNIT.gather is not None
+    seen = UNIT.gather(host)
+    assert [(gpu["layout"], gpu["pending"]) for gpu in seen.found["gpus"]] == [(layout, waits), ("off", None)]
+    (wait,) = seen.pending
+    assert wait.reason == "RebootRequired"
+    assert f"MIG mode of GPU 0 (NVIDIA A100-SXM4-40GB, {card.uuid}) is still" in wait.message
+    assert f"becomes {waits} at a GPU reset" in wait.message
+    assert "reboot the node" in wait.message
+
+
 def test_an_unused_nvidia_drm_is_taken_out_of_the_way() -> None:
     host = host_of(A100, drm=True)
     done = go(host, {"layout": "7g.40gb"})

@@ -32,8 +32,8 @@ options:
     description:
       - V(present) brings the GPUs to their layouts.
       - V(absent) changes nothing on the GPUs, whose layouts stay.
-      - V(gathered) only reads, and returns RV(gpus), each with the layout that it has. Where the mode of one waits for a
-        reset, RV(gpus[].pending) and RV(pending) say so.
+      - V(gathered) only reads, and returns RV(gpus), each with the layout that it has. Where the mode of one waits for
+        a reset, RV(gpus[].pending) and RV(pending) say so.
     type: str
     choices: [present, absent, gathered]
     default: present

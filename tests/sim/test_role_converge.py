@@ -31,7 +31,7 @@ ISOLATED = {"cpu": {"isolate": "2-3"}}
 MIXED = {
     "kernel-modules": {"load": ["tun"]},
     "sysctl": {"net.bridge.bridge-nf-call-iptables": 0, "vm.swappiness": 10},
-    "nvidia-driver": {"branch": "580"},
+    "tpu-driver": {"branch": "580"},
 }
 HOST = "one-01"
 # A whole host's result after a pass that failed and changed the host.
@@ -206,7 +206,7 @@ def test_one_report_names_the_refused_and_the_waiting_and_the_others_converge(si
         "kernel-modules": "converged",
         "sysctl": "progressing",
         "cpu": "progressing",
-        "nvidia-driver": "failed",
+        "tpu-driver": "failed",
     }
     assert one.host.read("/proc/sys/vm/swappiness") == "10\n"
     (report,) = ran.results("fail")
@@ -215,7 +215,7 @@ def test_one_report_names_the_refused_and_the_waiting_and_the_others_converge(si
         "this kernel has no net.bridge.bridge-nf-call-iptables (is the module that provides it loaded?)"
         in report["msg"]
     )
-    assert "nvidia-driver: this version has no unit nvidia-driver" in report["msg"]
+    assert "tpu-driver: there is no unit 'tpu-driver'" in report["msg"]
     # A failed task loses facts and statistics: the role gives them back.
     assert "reboot the node" in ran.custom[HOST]["cpu"]
     (shown,) = ran.results("debug")
@@ -235,7 +235,7 @@ def test_a_failure_is_printed_once_a_result(site: Open) -> None:
     assert played.rc == 2
     shown = [line.strip().lstrip("- ") for line in played.out.splitlines()]
     assert [line for line in shown if line.startswith("unconverged:")] == ["unconverged:"], played.out
-    assert shown.count("unit: nvidia-driver") == 1
+    assert shown.count("unit: tpu-driver") == 1
 
 
 FAIL_ON = ("never", "terminal", "failed", "progressing")
@@ -300,7 +300,7 @@ def test_unit_by_unit_goes_on_past_one_that_failed_and_reports_all(site: Open) -
     for said in (
         "cannot load the module no_such_module",
         "sysctl: still to do: net.bridge.bridge-nf-call-iptables: known after the module no_such_module is loaded",
-        "has no unit nvidia-driver",
+        "there is no unit 'tpu-driver'",
         "reboot the node",
     ):
         assert said in report["msg"]

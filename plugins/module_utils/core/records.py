@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from .errors import NotKnownYet
+from .errors import NotKnownYet, StepFailed, Unreadable
 from .host import Host
 from .plan import Past
 from .state import STATE, VERSION, parse, render
@@ -25,7 +25,8 @@ from .state import STATE, VERSION, parse, render
 KINDS: dict[str, type] = {"applied": dict, "owed": list, "tried": dict, "reboot": str}  # what a unit's entry is
 # What is lost with a record that is moved away.
 WITHOUT = {
-    "applied": "units that have left the section are then not cleaned, unless `known` names them",
+    "applied": "units that have left the section are then not cleaned, unless `known` (in playbooks "
+    "bcd_converge_known) names them",
     "owed": "a follow-up that a killed pass left is then lost: run update-grub and systemctl daemon-reload by hand, "
     "and see that the services and modules that it took away are back, and that packages are held",
     "tried": "nothing is lost: the next pass tries again",
@@ -39,13 +40,23 @@ class Records:
     def __init__(self, host: Host) -> None:
         self._host = host
         self._kept: dict[str, dict[str, Any]] = {}
+        self._spared: list[str] = []
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """The damaged records that a pass goes on without, a sentence each: nothing is lost with them."""
+        return tuple(
+            f"{_path(name)} is not a record of version {VERSION}, and the pass goes on without it: look at it, then "
+            "move it away"
+            for name in self._spared
+        )
 
     # -- what a planner is told
 
     def past(self, unit: str) -> Past:
         """What happened to the unit before; values tried in an earlier boot do not count."""
         boot = self._host.boot_id()
-        tried = self._load("tried")
+        tried = self._spare("tried")
         owed = self._load("owed").get("units", {}).get(unit, ())
         mine = tried.get("units", {}).get(unit, {}) if tried.get("boot_id") == boot else {}
         return Past(boot_id=boot, owed=frozenset(owed), tried=dict(mine), applied=self.applied())
@@ -65,7 +76,7 @@ class Records:
     def tried(self, unit: str, asked: str, got: str | None) -> None:
         """Record what came of a try in this boot (see Past.tried); None forgets it."""
         boot = self._host.boot_id()
-        record = self._load("tried")
+        record = self._spare("tried")
         units = dict(record.get("units", {})) if record.get("boot_id") == boot else {}
         mine = {key: value for key, value in units.pop(unit, {}).items() if key != asked}
         if got is not None:
@@ -110,10 +121,11 @@ class Records:
 
     def need_reboot(self, unit: str, message: str) -> None:
         """Remember why the unit waits for a reboot; an empty message: it does not."""
+        record = self._spare("reboot")
         units = {name: why for name, why in self.reboot_reasons().items() if name != unit}
         if message:
             units[unit] = message
-        if units or self._load("reboot").get("units"):
+        if units or record.get("units"):
             self._save("reboot", {"boot_id": self._host.boot_id(), "units": units})
 
     # -- files
@@ -121,22 +133,55 @@ class Records:
     def _load(self, name: str) -> dict[str, Any]:
         if name in self._kept:
             return self._kept[name]
-        path = f"{STATE}/{name}.json"
         try:
-            text = self._host.read(path)
-        except NotKnownYet:  # an unprivileged look at root's record
-            text = None
-        record = {} if text is None else parse(path, text, lambda found: _is_whole(name, found), WITHOUT[name])
-        self._kept[name] = record
+            self._kept[name] = self._read(name)
+        except Unreadable:
+            raise
+        except StepFailed:
+            raise self._damaged() from None
         return self._kept[name]
+
+    def _read(self, name: str) -> dict[str, Any]:
+        try:
+            text = self._host.read(_path(name))
+        except NotKnownYet:  # an unprivileged look at root's record
+            return {}
+        return {} if text is None else parse(_path(name), text, lambda found: _is_whole(name, found), WITHOUT[name])
+
+    def _spare(self, name: str) -> dict[str, Any]:
+        """A record that a pass can do without: of one that is damaged nothing, and it is noted."""
+        try:
+            return self._load(name)
+        except Unreadable:
+            raise
+        except StepFailed:
+            self._spared.append(name)
+            self._kept[name] = {}
+            return {}
+
+    def _damaged(self) -> StepFailed:
+        """One fault that names every record that is damaged, so that all are moved away at once."""
+        faults = []
+        for name in KINDS:
+            try:
+                self._read(name)
+            except Unreadable:  # a fault of its own
+                continue
+            except StepFailed as fault:
+                faults.append(fault.message)
+        return StepFailed("; ".join(faults), retryable=False)
 
     def _save(self, name: str, record: dict[str, Any]) -> None:
         record = {**record, "version": VERSION}
         if record == self._load(name):
             return
         if not self._host.predicted:
-            self._host.write(f"{STATE}/{name}.json", render(record), 0o600)
+            self._host.write(_path(name), render(record), 0o600)
         self._kept[name] = record
+
+
+def _path(name: str) -> str:
+    return f"{STATE}/{name}.json"
 
 
 def _is_whole(name: str, record: dict[str, Any]) -> bool:

@@ -315,7 +315,7 @@ class _Pass:
             pending=pending,
             conditions=self.plan.conditions,
             steps=tuple(self.lines),
-            notes=self.plan.notes,
+            notes=(*self.plan.notes, *self.records.notes),
             diff=tuple(self.diff),
             failure=failure,
             found=self.plan.found,

@@ -5,13 +5,22 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import Any, Callable, NamedTuple
 
 import pytest
 
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.errors import NotReady, Refused, StepFailed
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.outcome import Outcome
-from ansible_collections.bettercompute.bcd.plugins.module_utils.core.plan import Answer, Field, Past, Plan, Todo, Unit
+from ansible_collections.bettercompute.bcd.plugins.module_utils.core.plan import (
+    Answer,
+    Field,
+    Past,
+    Pending,
+    Plan,
+    Todo,
+    Unit,
+)
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.predict import PredictedHost
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.records import Records
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.runner import Goal, converge
@@ -712,12 +721,44 @@ def test_a_value_that_reads_only_once_it_is_set_is_set() -> None:
     "text",
     ['{"version": 1, "units": null}', '{"version": 1, "units": []}', '{"version": 1, "units": {"a": 1}}', "[" * 100000],
 )
-@pytest.mark.parametrize("name", ["owed", "tried", "reboot", "applied"])
+@pytest.mark.parametrize("name", ["owed", "applied"])
 def test_a_damaged_record_is_named(name: str, text: str) -> None:
     host = FakeHost({f"{STATE}/{name}.json": text})
     outcome = go(host, keeps_files(A))
     assert outcome.failure is not None
     assert outcome.failure.message.startswith(f"{STATE}/{name}.json is not a record of version 1")
+
+
+@pytest.mark.parametrize("text", ['{"version": 1, "units": []}', "garbage"])
+@pytest.mark.parametrize("name", ["tried", "reboot"])
+def test_without_a_record_of_which_nothing_is_lost_the_pass_goes_on_and_says_so(name: str, text: str) -> None:
+    host = FakeHost({f"{STATE}/{name}.json": text})
+    outcome = go(host, keeps_files(A))
+    assert (outcome.state, host.text(A) is not None) == ("converged", True)
+    (note,) = outcome.notes
+    assert note.startswith(f"{STATE}/{name}.json is not a record of version 1, and the pass goes on without it: ")
+    with pytest.raises(StepFailed) if name == "reboot" else nullcontext():  # nobody is told that nothing waits
+        Records(host).reboot_reasons()
+
+
+def test_what_waits_for_a_reboot_is_recorded_in_place_of_garbage() -> None:
+    host = FakeHost({f"{STATE}/reboot.json": "garbage"})
+    waiting = unit(lambda _host, _past: Plan(pending=(Pending("RebootRequired", "reboot the node"),)))
+    assert go(host, waiting).state == "progressing"
+    assert Records(host).reboot_reasons() == {"sample": "reboot the node"}
+
+
+def test_all_damaged_records_are_named_at_once() -> None:
+    names = ("applied", "owed", "tried", "reboot")
+    outcome = go(FakeHost({f"{STATE}/{name}.json": "garbage" for name in names}), keeps_files(A))
+    assert outcome.failure is not None
+    assert outcome.failure.retryable is False
+    for name in names:
+        assert (
+            f"{STATE}/{name}.json is not a record of version 1: look at it, then move it away ("
+            in outcome.failure.message
+        )
+    assert "unless `known` (in playbooks bcd_converge_known) names them" in outcome.failure.message
 
 
 def test_a_record_that_is_not_ours_stops_the_unit_and_names_the_file() -> None:

@@ -32,11 +32,11 @@ OPTIONS = ("units", "wire_units", "known", "generation", "signed_spec", "secrets
 # Bytes of the project's files that a quiet pass over a converged host imports: "" whatever the section names, and each
 # unit beside that, were it alone. A little above what is measured: raise one for a reason, lower it with what is won.
 BUDGET = {
-    "": 85500,
+    "": 87000,
     "kernel-modules": 36500,
     "sysctl": 21000,
     "hugepages": 51000,
-    "cpu": 55500,
+    "cpu": 56000,
     "iommu": 47500,
     "nvidia-driver": 83500,
     "fabric-manager": 86500,

@@ -5,6 +5,10 @@
 
 The table holds the ranges that NVIDIA numbers a generation's chips in, so that a product that is new today falls into
 its generation. A driver is not needed to read them.
+
+A generation's first branch: that of the first CUDA toolkit which knows it (NVIDIA Data Center Drivers, "CUDA Toolkit,
+Driver, and Architecture Matrix"), by the driver which that toolkit needs (CUDA Toolkit Release Notes): 8.0 R367, 9.0
+R384, 10.0 R410, 11.0 R450, 11.8 R520, 12.8 R570. The last branch is in the first of the two tables.
 """
 
 from __future__ import annotations
@@ -31,17 +35,16 @@ class Generation(NamedTuple):
     last: int = 0
 
 
-# The open modules drive a GPU through its system processor, the GSP, which Turing brought. Where NVIDIA's statements
-# give no date, there is no first branch.
+# The open modules drive a GPU through its system processor, the GSP, which Turing brought.
 KEPLER = Generation("Kepler or older", (PROPRIETARY,), last=470)
 MAXWELL = Generation("Maxwell", (PROPRIETARY,), last=580)
-PASCAL = Generation("Pascal", (PROPRIETARY,), last=580)
-VOLTA = Generation("Volta", (PROPRIETARY,), last=580)
-TURING = Generation("Turing")
-AMPERE = Generation("Ampere")
-ADA = Generation("Ada")
-HOPPER = Generation("Hopper")
-GRACE_HOPPER = Generation("Grace Hopper", (OPEN,))
+PASCAL = Generation("Pascal", (PROPRIETARY,), first=367, last=580)
+VOLTA = Generation("Volta", (PROPRIETARY,), first=384, last=580)
+TURING = Generation("Turing", first=410)
+AMPERE = Generation("Ampere", first=450)
+ADA = Generation("Ada", first=520)
+HOPPER = Generation("Hopper", first=520)
+GRACE_HOPPER = Generation("Grace Hopper", (OPEN,), first=520)
 BLACKWELL = Generation("Blackwell", (OPEN,), first=570)
 UNKNOWN = Generation("unknown")
 

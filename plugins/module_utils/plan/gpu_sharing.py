@@ -36,8 +36,10 @@ class Settings(NamedTuple):
 
 def check(given: dict[str, Any]) -> Settings:
     """Settings in wire form as values; raises Refused."""
-    wire = strict(UNIT, FIELDS, given)
+    wire = strict(UNIT, FIELDS, {name: value for name, value in given.items() if (name, value) != ("mode", None)})
     mode = wire.get("mode")
+    if mode is None:
+        raise Refused(f"{UNIT}: mode is not given, and takes {MPS} or {TIMESLICE}: give one of them")
     if mode not in REPLICAS:
         raise Refused(f"{UNIT}: mode is {mode!r}, and takes {MPS} or {TIMESLICE}: correct the settings")
     replicas = wire.get("replicas", REPLICAS[mode])

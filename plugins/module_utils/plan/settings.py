@@ -53,7 +53,10 @@ def _faults(fields: tuple[Field, ...], given: Mapping[str, Any], at: str, what: 
 def _wrong_type(place: str, value: Any, types: tuple[type, ...]) -> Iterator[str]:
     if type(value) not in types:
         wanted = " or ".join(WORDS[kind] for kind in types)
-        yield f"{place} is {WORDS.get(type(value), 'null')} ({value!r}), and takes {wanted}"
+        shown = "null" if value is None else f"{WORDS.get(type(value), 'a value')} ({value!r})"
+        # YAML reads digits without quotes as a number.
+        quoted = f', in quotes: "{value}"' if types == (str,) and type(value) in (int, float) else ""
+        yield f"{place} is {shown}, and takes {wanted}{quoted}"
 
 
 def wire_settings(unit: Unit, params: Mapping[str, Any]) -> dict[str, Any]:

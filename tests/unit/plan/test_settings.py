@@ -41,7 +41,9 @@ def test_settings_that_fit_their_tables_are_taken() -> None:
         ([{"select": "GPU-1"}], "gpus[0].select is a string ('GPU-1'), and takes a mapping"),
         ([{"select": {"index": "0"}}], "gpus[0].select.index is a string ('0'), and takes an integer"),
         ([{"select": {"slot": 0}}], "'gpus[0].select.slot' is no key of select (it takes index, uuid)"),
-        ([{"select": None}], "gpus[0].select is null (None), and takes a mapping"),
+        ([{"select": {"uuid": 580}}], 'gpus[0].select.uuid is an integer (580), and takes a string, in quotes: "580"'),
+        ([{"select": {"uuid": True}}], "gpus[0].select.uuid is true or false (True), and takes a string: correct"),
+        ([{"select": None}], "gpus[0].select is null, and takes a mapping"),
     ],
 )
 def test_what_does_not_fit_is_refused_with_its_place(gpus: Any, fault: str) -> None:

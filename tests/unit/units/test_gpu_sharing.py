@@ -89,7 +89,9 @@ def reasons(outcome: Outcome) -> list[str]:
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
-        ({}, "mode is None, and takes mps or timeslice"),
+        ({}, "mode is not given, and takes mps or timeslice: give one of them"),
+        ({"mode": None}, "mode is not given, and takes mps or timeslice: give one of them"),
+        ({"mode": "mps", "replicas": None}, "replicas is null, and takes an integer"),
         ({"mode": "exclusive"}, "mode is 'exclusive'"),
         ({"mode": "mps", "replicas": 0}, "replicas is 0, and takes 1 to 48"),
         ({"mode": "mps", "replicas": 49}, "replicas is 49"),

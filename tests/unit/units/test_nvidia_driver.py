@@ -119,7 +119,9 @@ def test_hosts_without_a_gpu_have_nothing_to_do() -> None:
         ({"version": "0580.95.05"}, ("2330",), "'0580.95.05' is no full version"),
         ({"version": "\u0665\u0668\u0660.95.05"}, ("2330",), "is no full version"),  # digits of another script
         ({"branch": "580", "dkms": True}, ("2330",), "'dkms' is no setting"),
-        ({"branch": 580}, ("2330",), "takes a string"),
+        ({"branch": 580}, ("2330",), 'branch is an integer (580), and takes a string, in quotes: "580"'),
+        ({"branch": "470"}, ("2330",), "(Hopper, device 2330) is served from branch 520 on, and branch is 470"),
+        ({"version": "470.256.02"}, ("2330",), "(Hopper, device 2330) is served from branch 520 on"),
         ({"branch": "580", "open": False}, ("2901",), "Blackwell"),
         ({"branch": "580", "open": True}, ("1db1",), "Volta"),
         ({"branch": "590"}, ("1db1",), "up to branch 580"),
@@ -148,9 +150,9 @@ def test_a_distribution_without_a_known_manager_is_refused() -> None:
 
 def test_a_driver_that_no_source_has_is_said_and_tried_again() -> None:
     host = bare()
-    done = go(host, {"branch": "470"})
+    done = go(host, {"branch": "555"})
     assert done.failure is not None
     assert (done.failure.reason, done.failure.retryable, done.state) == ("StepFailed", True, "progressing")
-    assert "470" in done.failure.message
+    assert "555" in done.failure.message
     assert host.packages == {}
     assert host.loaded == {}

@@ -32,6 +32,7 @@ DEAD = re.compile(r"^(?:Unable to determine the device handle for .*|Failed to i
 
 
 ADDRESS = re.compile(r"\b[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7]\b")
+LOST = "GPU is lost"
 NO_FIELD = "is not a valid field to query"
 
 
@@ -87,9 +88,12 @@ def _denied(host: Host, line: str, said: str) -> Exception:
 def _failed(line: str, status: int, said: str) -> StepFailed:
     if status < 0 or 128 < status < 255:
         return StepFailed(f"{line} was ended by a signal (exit status {status}): see the kernel's log")
+    gpus = tuple(ADDRESS.findall(said))
+    if gpus and LOST in said:  # each unit says it, for each such GPU: what was asked would make it three times as long
+        line = "nvidia-smi"
     words = quoted(said) if said.strip() else "it said nothing"
     message = f"{line} exited with {status}: {words}{_advice(said)}"
-    return NoAnswer(message, tuple(ADDRESS.findall(said)), NO_FIELD in said)
+    return NoAnswer(message, gpus, NO_FIELD in said)
 
 
 def _mismatch(host: Host, said: str) -> NotReady:
@@ -105,7 +109,7 @@ def _mismatch(host: Host, said: str) -> NotReady:
 
 
 def _advice(said: str) -> str:
-    if "GPU is lost" in said:
+    if LOST in said:
         return ": see the kernel's log for its Xid, and reset or reboot the node"
     if "GPU requires reset" in said:
         return ": reset the GPU, or reboot the node"

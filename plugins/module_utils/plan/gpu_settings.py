@@ -171,11 +171,13 @@ def absent(_now: Now, _past: Past) -> Plan:
 
 def _refuse(settings: Settings, now: Now) -> None:
     """Refuse, before anything is set, a selector without a GPU and what a GPU cannot do."""
-    faults = [
-        f"gpus[{number}].select takes none of this host's GPUs ({entry.select.kind} {entry.select.value!r})"
-        for number, entry in enumerate(settings.gpus)
-        if not any(matches(entry.select, gpu) for gpu, _card in now.gpus)
-    ]
+    faults = []
+    for number, entry in enumerate(settings.gpus):
+        if not any(matches(entry.select, gpu) for gpu, _card in now.gpus):
+            from .gpu_unselected import there
+
+            which = f"gpus[{number}].select takes none of this host's GPUs ({entry.select.kind} {entry.select.value!r})"
+            faults.append(f"{which}, {there(entry.select, [gpu for gpu, _card in now.gpus])}")
     for gpu, card in now.gpus:
         if is_known(card):  # one that did not answer fails its own lane
             faults += _cannot(gpu, card, settings.of(gpu))

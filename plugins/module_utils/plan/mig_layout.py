@@ -129,11 +129,9 @@ def plan(settings: Settings, now: Now, past: Past) -> Plan:
         bring_back(todo, debts, past)
     keep_service(todo, now, tuple(found.targets.values()), past)
     if found.busy:
-        todo.wait(
-            "Busy",
-            f"{UNIT}: {', '.join(found.busy)} hold allocations; they are repartitioned once those end: "
-            + "; ".join(found.busy.values()),
-        )
+        from .mig_busy import say_busy
+
+        say_busy(todo, found.busy, now.busy)
     if past.applied.get(GPU_SHARING, {}).get("mode") == "mps" and any(target.on for target in found.targets.values()):
         todo.note("the unit gpu-sharing leaves out the GPUs that have MIG: MPS does not serve them")
     made = todo.plan()
@@ -166,7 +164,10 @@ def _refuse(settings: Settings, now: Now) -> None:
         which = f"gpus[{number}].select ({entry.select.kind} {entry.select.value!r})"
         without = [seen.gpu for seen in mine if is_known(seen.shown) and seen.shown.current in LACKING]
         if not mine:
-            faults.append(f"{which} takes none of this host's GPUs")
+            from .gpu_unselected import there
+
+            gpus = [seen.gpu for seen in now.gpus]
+            faults.append(f"{which} takes none of this host's GPUs, {there(entry.select, gpus)}")
         elif len(without) == len(mine) and entry.layout.kind != OFF:
             faults.append(f"{which} takes only GPUs without MIG, {', '.join(map(label, without))}")
     if faults:

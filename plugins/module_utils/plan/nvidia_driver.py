@@ -107,7 +107,7 @@ def target_of(settings: Settings, gpus: tuple[PciGpu, ...], loaded: Loaded | Non
     Where the GPUs have gone from under a loaded driver, nothing speaks for another flavour than it has.
     """
     is_open = loaded.flavour == OPEN if loaded and settings.open is None and not served(gpus) else settings.open
-    flavour = flavour_for(int(settings.branch), is_open, served(gpus))
+    flavour = flavour_for(int(settings.branch), is_open, served(gpus), settings.version)
     return Target(settings.branch, flavour.name, settings.version), flavour.notes
 
 

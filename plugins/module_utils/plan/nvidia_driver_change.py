@@ -131,7 +131,7 @@ def _obstacle(target: Target, now: Now, past: Past, installs: bool) -> tuple[str
     """What keeps the driver on the disk from being loaded now: the reason and the message of a wait."""
     if now.loaded is None and now.native.loaded:
         owner = " and ".join(now.native.loaded)
-        return "RebootRequired", f"{UNIT}: {owner} has the GPUs; reboot the node to load branch {target.branch}"
+        return "RebootRequired", f"{UNIT}: {owner} has the GPUs; reboot the node to load {target.asked}"
     if now.only_signed and not installs and now.on_disk and not now.on_disk.signer:
         module = now.on_disk.path or "nvidia"
         message = (
@@ -165,7 +165,7 @@ def _in_use(target: Target, now: Now, past: Past) -> tuple[str, str] | None:
         return None
     disk = f"{now.on_disk.version}, {now.on_disk.flavour}" if now.on_disk else target.words
     message = (
-        f"{UNIT}: driver {now.loaded.version} is in use; reboot the node to load branch {target.branch} "
+        f"{UNIT}: driver {now.loaded.version} is in use; reboot the node to load {target.asked} "
         f"(loaded: {now.loaded.version}, {now.loaded.flavour}; on the disk: {disk}; in use by {named})"
     )
     return "RebootRequired", message

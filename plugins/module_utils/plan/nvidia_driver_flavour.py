@@ -31,12 +31,13 @@ def served(gpus: Sequence[PciGpu]) -> tuple[PciGpu, ...]:
     return tuple(gpu for gpu in gpus if gpu.driver != PASSED_THROUGH)
 
 
-def flavour_for(branch: int, asked: bool | None, gpus: Sequence[PciGpu]) -> Flavour:
+def flavour_for(branch: int, asked: bool | None, gpus: Sequence[PciGpu], version: str = "") -> Flavour:
     """The flavour for `gpus`, as `asked` (open or not) or, by default, as they need it.
 
-    Raises Refused where no driver of the branch, or none of the flavour asked for, can run one of them.
+    `version` is the one that was given, for messages. Raises Refused where no driver of the branch, or none of the
+    flavour asked for, can run one of them.
     """
-    _refuse_branch(branch, gpus)
+    _refuse_branch(branch, gpus, version)
     only = {flavour: [gpu for gpu in gpus if generation(gpu.device).flavours == (flavour,)] for flavour in FLAVOURS}
     if only[OPEN] and only[PROPRIETARY]:
         raise Refused(
@@ -54,23 +55,35 @@ def flavour_for(branch: int, asked: bool | None, gpus: Sequence[PciGpu]) -> Flav
             )
     if flavour == OPEN and branch < FIRST_OPEN:
         raise Refused(
-            f"{UNIT}: branch {branch} has no open kernel modules, which begin with {FIRST_OPEN}: set a later branch"
+            f"{UNIT}: {_given(branch, version)} has no open kernel modules, which begin with branch {FIRST_OPEN}: "
+            f"{_give(FIRST_OPEN, version)} or a later one"
         )
     return Flavour(flavour, _notes(flavour, gpus))
 
 
-def _refuse_branch(branch: int, gpus: Sequence[PciGpu]) -> None:
+def _given(branch: int, version: str) -> str:
+    """What the settings have: the version where one was given, which implies its branch."""
+    return f"version {version}" if version else f"branch {branch}"
+
+
+def _give(branch: int, version: str) -> str:
+    """What to change in the settings."""
+    return f"give a version of branch {branch}" if version else f"set branch to {branch}"
+
+
+def _refuse_branch(branch: int, gpus: Sequence[PciGpu], version: str) -> None:
+    given = f"version is {version}" if version else f"branch is {branch}"
     for gpu in gpus:
         kind = generation(gpu.device)
         if kind.last and branch > kind.last:
             raise Refused(
-                f"{UNIT}: {named(gpu)} is served up to branch {kind.last}, and branch is {branch}: "
-                f"set branch to {kind.last} or an earlier one"
+                f"{UNIT}: {named(gpu)} is served up to branch {kind.last}, and {given}: "
+                f"{_give(kind.last, version)} or an earlier one"
             )
         if branch < kind.first:
             raise Refused(
-                f"{UNIT}: {named(gpu)} is served from branch {kind.first} on, and branch is {branch}: "
-                f"set branch to {kind.first} or a later one"
+                f"{UNIT}: {named(gpu)} is served from branch {kind.first} on, and {given}: "
+                f"{_give(kind.first, version)} or a later one"
             )
 
 

@@ -53,6 +53,11 @@ class Target(NamedTuple):
     version: str = ""
 
     @property
+    def asked(self) -> str:
+        """How a sentence names what was asked for: "version 580.95.05"; "branch 580"."""
+        return f"version {self.version}" if self.version else f"branch {self.branch}"
+
+    @property
     def words(self) -> str:
         """For a sentence: "580.95.05, open"; "580, open"."""
         return f"{self.version or self.branch}, {self.flavour}"

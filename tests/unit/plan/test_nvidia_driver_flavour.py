@@ -124,7 +124,7 @@ def test_what_the_gpus_need_is_the_default(devices: tuple[int, ...], branch: int
         ((T4,), 396, None, "from branch 410 on, and branch is 396"),
         ((V100,), 375, None, "from branch 384 on, and branch is 375"),
         ((GT1030,), 361, None, "from branch 367 on, and branch is 361"),
-        ((A100,), 510, True, "open kernel modules, which begin with 515"),
+        ((A100,), 510, True, "has no open kernel modules, which begin with branch 515: set branch to 515 or "),
     ],
 )
 def test_what_the_hardware_cannot_run_is_refused(
@@ -132,6 +132,22 @@ def test_what_the_hardware_cannot_run_is_refused(
 ) -> None:
     with pytest.raises(Refused, match=said):
         flavour_for(branch, asked, on(*devices))
+
+
+@pytest.mark.parametrize(
+    ("devices", "version", "asked", "said"),
+    [
+        ((H100,), "470.256.02", None, "from branch 520 on, and version is 470.256.02: give a version of branch 520"),
+        ((V100,), "590.48.01", None, "up to branch 580, and version is 590.48.01: give a version of branch 580 or an"),
+        ((A100,), "510.108.03", True, "version 510.108.03 has no open kernel modules, which begin with branch 515"),
+    ],
+)
+def test_a_version_that_was_given_is_named_and_no_branch(
+    devices: tuple[int, ...], version: str, asked: bool | None, said: str
+) -> None:
+    with pytest.raises(Refused, match=said) as refused:
+        flavour_for(int(version[:3]), asked, on(*devices), version)
+    assert "set branch" not in refused.value.message
 
 
 @pytest.mark.parametrize("asked", [True, False])

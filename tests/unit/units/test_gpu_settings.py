@@ -186,7 +186,10 @@ def test_a_selector_without_a_gpu_is_terminal_once_nvidia_smi_answers() -> None:
     outcome = go(UNIT, host, settings)
     assert outcome.failure
     assert outcome.failure.reason == "Refused"
-    assert "gpus[0].select takes none of this host's GPUs (index 4)" in outcome.failure.message
+    assert (
+        "gpus[0].select takes none of this host's GPUs (index 4), which have the indexes 0: correct"
+        in outcome.failure.message
+    )
     assert host.calls == []
     gpus.faults["nvidia-smi"] = Answer(9, NO_DRIVER)
     assert [wait.reason for wait in go(UNIT, host, settings).pending] == ["NotReady"]

@@ -80,6 +80,8 @@ def test_one_dead_gpu_does_not_stop_the_others(dead: str) -> None:
     assert outcome.failure is not None
     assert (outcome.state, outcome.failure.retryable, watts(host)) == ("progressing", True, [300, 700, 300])
     assert "GPU is lost" in outcome.failure.message
+    assert len(outcome.failure.message) < 250
+    assert "--query-gpu" not in outcome.failure.message
     assert [wait.message for wait in outcome.pending] == [
         "gpu-settings: the ECC mode of GPU(s) 0, 2 changes at their next reset: reboot the node"
     ]

@@ -115,8 +115,15 @@ def test_each_gpu_has_the_layout_of_the_first_selector_that_takes_it() -> None:
 
 def test_a_selector_without_a_gpu_is_refused_once_nvidia_smi_answers() -> None:
     host = host_of(H100, L40S)
+    uuids, pcis = [card.uuid for card in host.machine.cards], [card.pci for card in host.machine.cards]
     for select, why in (
-        ({"index": 7}, "takes none of this host's GPUs"),
+        ({"index": 7}, "gpus[0].select (index 7) takes none of this host's GPUs, which have the indexes 0, 1: correct"),
+        ({"model": "*A100*"}, "GPUs, which have the models NVIDIA H100 80GB HBM3, NVIDIA L40S: correct the settings"),
+        ({"pci": "0000:99:00.0"}, f"GPUs, which have the PCI addresses {', '.join(pcis)}: correct the settings"),
+        (
+            {"uuid": f"GPU-{'0' * 8}-9999-4999-8999-{'9' * 12}"},
+            f"GPUs, which have the UUIDs {', '.join(uuids)}: correct",
+        ),
         ({"model": "*L40S*"}, "takes only GPUs without MIG, GPU 1 (NVIDIA L40S"),
     ):
         done = go(host, {"gpus": [{"select": select, "layout": "all-1g.10gb"}]})
@@ -191,9 +198,11 @@ def test_a_busy_gpu_is_left_alone_and_the_others_are_divided() -> None:
     assert [wait.message for wait in planned.pending] == [wait.message for wait in done.pending]
     assert [host.machine.instances(gpu) for gpu in range(3)] == [["7g.80gb"], ["1g.10gb"], []]
     (wait,) = done.pending
-    busy = ", ".join(host.machine.cards[gpu].uuid for gpu in (1, 2))
+    used, held = (host.machine.cards[gpu].uuid for gpu in (1, 2))
     assert (done.state, wait.reason) == ("progressing", "Busy")
-    assert wait.message.startswith(f"mig-layout: {busy} hold allocations; they are repartitioned once those end")
+    assert wait.message.startswith(
+        f"mig-layout: {held} hold allocations and processes use {used}; they are repartitioned once those end: "
+    )
     assert "process 4242 (python3)" in wait.message
     assert "alloc7" in wait.message
     assert go(host, {"layout": "7g.80gb"}).changed is False
@@ -201,6 +210,24 @@ def test_a_busy_gpu_is_left_alone_and_the_others_are_divided() -> None:
     host.files.pop("/etc/cdi/bcd-alloc7.json")
     after = go(host, {"layout": "7g.80gb"})
     assert (after.state, [host.machine.instances(gpu) for gpu in range(3)]) == ("converged", [["7g.80gb"]] * 3)
+
+
+def test_of_a_gpu_that_only_a_process_uses_no_allocation_is_told() -> None:
+    host = host_of(H100)
+    host.machine.occupy(0, pid=4242, name="python3")
+    (wait,) = go(host, {"layout": "7g.80gb"}).pending
+    uuid = host.machine.cards[0].uuid
+    assert wait.message.startswith(f"mig-layout: processes use {uuid}; they are repartitioned once those end: GPU 0 (")
+    assert "allocation" not in wait.message
+
+
+def test_gpus_that_only_allocations_have_hold_them() -> None:
+    host = host_of(H100, H100)
+    host.put("/etc/cdi/bcd-alloc7.json", "{")
+    (wait,) = go(host, {"layout": "7g.80gb"}).pending
+    uuids = ", ".join(card.uuid for card in host.machine.cards)
+    assert wait.message.startswith(f"mig-layout: {uuids} hold allocations; they are repartitioned once those end")
+    assert "processes use" not in wait.message
 
 
 def test_a_busy_gpu_that_shows_its_layout_waits_for_nothing() -> None:

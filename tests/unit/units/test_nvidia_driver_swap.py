@@ -150,6 +150,9 @@ def test_where_a_process_uses_the_driver_the_packages_are_installed_and_a_reboot
     assert f"driver {OLD} is in use; reboot the node to load branch 580" in wait.message
     assert "process 4242 (python3)" in wait.message
     assert "nvidia-persistenced" not in wait.message
+    (exact,) = go(with_client(), {"version": NEWER}).pending
+    assert f"driver {OLD} is in use; reboot the node to load version {NEWER} (loaded: " in exact.message
+    assert "branch" not in exact.message
     assert host.packages["nvidia-headless-580-server-open"].startswith(NEWER)
     assert host.running == f"{OLD} proprietary"
     assert "nvidia-persistenced" in host.active

@@ -120,6 +120,10 @@ class Host:
         """Monotonic seconds."""
         return time.monotonic()
 
+    def time(self) -> int:
+        """Unix time, in seconds."""
+        return int(time.time())
+
     def sleep(self, seconds: float) -> None:
         """Wait."""
         time.sleep(seconds)

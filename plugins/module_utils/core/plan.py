@@ -168,7 +168,8 @@ class Unit(NamedTuple):
 
     `look` gets None for settings when the unit is to be removed; what happened to the unit before may tell it how much
     to look at. `gather`, of a unit that has `state: gathered`, reads what the host is now: a plan without steps, whose
-    `found` has it in the form that the settings take.
+    `found` has it in the form that the settings take. What is no unit of a section (`recorded` false) leaves no trace
+    in the record of the units that we applied, nor in that of what waits for a reboot.
     """
 
     name: str
@@ -178,3 +179,4 @@ class Unit(NamedTuple):
     plan: Callable[[Any, Any, Past], Plan]
     absent: Callable[[Any, Past], Plan]
     gather: Callable[[Any], Plan] | None = None
+    recorded: bool = True

@@ -133,7 +133,7 @@ class _Pass:
         for step in steps:
             if not step.lane and paused:
                 paused.add("")
-            if {"", step.lane} & (paused | self.ended.keys()) or self._owes_nothing(step):
+            if self._is_over(step.lane, paused) or self._owes_nothing(step):
                 continue
             if step.kind == "later":
                 self._later(step)
@@ -147,6 +147,9 @@ class _Pass:
                     paused.add(step.lane)
                     self._settle(step)
         return look_again or ("" not in self.ended and self._failed() != failed)
+
+    def _is_over(self, lane: str, paused: set[str]) -> bool:
+        return "" in self.ended or lane in self.ended or "" in paused or lane in paused
 
     def _failed(self) -> frozenset[str]:
         return frozenset(lane for lane, failure in self.ended.items() if failure is not None)
@@ -211,7 +214,7 @@ class _Pass:
         return f"the kernel keeps {_value(self._shown(step)) or 'nothing'}: ask for a value that it keeps"
 
     def _before(self, step: Step) -> None:
-        if not (self.applied or self.round) and self.goal.settings is not None:
+        if not (self.applied or self.round) and self.goal.settings is not None and self.goal.unit.recorded:
             self.records.apply(self.name, self.goal.settings)
         if step.owes:
             self.records.owe(self.name, step.owes)
@@ -298,6 +301,8 @@ class _Pass:
         # A pass died between a follow-up and its receipt, and the host shows it done; one that waits is not done.
         if owed and not (self.plan.steps or self.plan.pending):
             self.records.settle(self.name, owed)
+        if not self.goal.unit.recorded:
+            return
         reasons = [wait.message for wait in self.plan.pending if wait.reason == "RebootRequired"]
         self.records.need_reboot(self.name, "; ".join(reasons))
         if self.goal.settings is not None or not (self._failed() or self.held):  # a removal that failed is tried again

@@ -1,0 +1,146 @@
+# Copyright (c) 2026 bettercompute
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a host shows of its devices and of who holds them: the snapshot that one look takes for plan.devices."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from .assignment import HOLD, Device, Limits
+
+BINDING, BOUND = "binding", "bound"  # a hold's states: its AllocationBound is journaled last
+
+
+class Card(NamedTuple):
+    """A GPU that nvidia-smi lists, with the UUID of each of its MIG devices by (GPU instance, compute instance)."""
+
+    uuid: str
+    pci: str = ""
+    mig: Mapping[tuple[int, int], str] = {}
+
+
+class Held(NamedTuple):
+    """A hold that is there: by its record, or where that is gone by its CDI spec, and then by what the spec can say.
+
+    `since` (Unix time) is when it was made, and tells it from another of the same name; `fault`: neither file can be
+    made out, so that it counts as holding every GPU. The texts are those of its files, None where one is absent.
+    """
+
+    allocation: str
+    devices: tuple[Device, ...] = ()
+    binding: str = HOLD
+    reservation: str = ""
+    generation: int = 0
+    limits: Limits | None = None
+    env: tuple[str, ...] = ()
+    since: int = 0
+    state: str = BOUND
+    record_text: str | None = None
+    spec_text: str | None = None
+    env_text: str | None = None
+    fault: str = ""
+
+
+class Vendor(NamedTuple):
+    """A CDI specification of nvidia.com/gpu on this host, the outranking one last; `spec` None: it has a `fault`.
+
+    `gone` are the paths that it names and this host lacks.
+    """
+
+    path: str
+    spec: Mapping[str, Any] | None
+    fault: str = ""
+    gone: tuple[str, ...] = ()
+
+
+class Slice(NamedTuple):
+    """A slice of ours as systemd and the kernel show it; `files` are those of its cgroup that matter, None: absent."""
+
+    active: bool = False
+    populated: bool = False
+    files: Mapping[str, str | None] = {}  # "memory.max" -> "4294967296"
+
+
+class Release(NamedTuple):
+    """A Kubernetes release that waits for its pods, as releasing.json has it."""
+
+    allocation: str
+    devices: tuple[Device, ...]
+    generation: int
+    since: int  # of the hold
+    asked: int  # Unix time at which it was released
+
+
+class Domain(NamedTuple):
+    """A virtual machine that runs: its names (libvirt's name and UUID), when it was started, and what it has."""
+
+    names: tuple[str, ...]
+    started: int  # the process's start, in clock ticks since the boot: another start is another number
+    memory_bytes: int
+    hugepages: bool = False
+    pci: tuple[str, ...] = ()  # addresses of what it has through VFIO, "0000:17:00.0"
+
+
+class Passed(NamedTuple):
+    """A GPU that a running domain was started with; root's record of it, which outlives the instance's spec."""
+
+    gpu: str  # UUID
+    instance: str
+    started: int  # of the domain that has it; 0: it did not run yet
+
+
+class Pool(NamedTuple):
+    """Huge pages of one size, in pages: what the host has free, less what is reserved, and what each node has free."""
+
+    kib: int
+    free: int
+    nodes: Mapping[int, int] = {}
+
+
+class Memory(NamedTuple):
+    """The host's memory, in bytes: /proc/meminfo's MemTotal and Hugetlb, and the pools."""
+
+    total: int
+    hugetlb: int
+    pools: tuple[Pool, ...] = ()
+
+
+class Event(NamedTuple):
+    """A journaled report: `body` is canonical JSON text; the signature (base64) is that of an attested one."""
+
+    id: str
+    type: str  # "AllocationBound", "AllocationReleased", "AllocationFailed"
+    allocation: str
+    generation: int
+    body: str
+    signature: str = ""
+    key_id: str = ""
+    acknowledged: bool = False  # kept of an AllocationFailed, so that it is reported once a generation
+
+
+class Now(NamedTuple):
+    """One look. `cards`, `memory` and `pods` may be values that raise why they are not known when they are used."""
+
+    root: bool = True
+    time: int = 0  # Unix, seconds
+    boot_id: str = ""
+    cards: tuple[Card, ...] = ()
+    wsl: bool = False
+    vendors: tuple[Vendor, ...] = ()
+    mps: bool = False  # our bcd-mps.service is installed
+    held: Mapping[str, Held] = {}  # by allocation
+    slices: Mapping[str, Slice] = {}  # by allocation: every slice of ours that is there
+    controllers: Mapping[str, str] = {}  # cgroup.subtree_control by its folder: the root, bcd.slice, bcd-alloc.slice
+    memory: Memory | None = None  # None: it could not be read, or no new hold needs it
+    unreadable_memory: str = ""  # why, where it could not
+    domains: tuple[Domain, ...] = ()
+    passed: tuple[Passed, ...] = ()
+    releases: tuple[Release, ...] = ()
+    unread_releases: str = ""  # releasing.json cannot be read: why
+    lost_releases: bool = False  # the marker is there
+    pods: Mapping[str, str] = {}  # by device id of a pending release: who holds it, "" where nobody does
+    strangers: str = ""  # with the marker: what pods hold of no allocation that we know, "" once nobody does
+    events: tuple[Event, ...] = ()  # the journal
+    acknowledged: frozenset[str] = frozenset()  # ids that the caller says were accepted

@@ -8,6 +8,7 @@ from __future__ import annotations
 from ..core.plan import Todo
 from ..core.step import File, remove, write
 
+AGAIN = " again: it is not as we keep it"
 HEADER = "# Managed by bettercompute.bcd: local edits are replaced.\n"
 
 
@@ -26,12 +27,13 @@ def keep(
     lane: str = "",
     owes: tuple[str, ...] = (),
     disruption: str = "none",
+    why: str = AGAIN,
 ) -> bool:
-    """Plan the write of a file that is not as it should be; whether one was planned."""
+    """Plan the write of a file that is not as it should be; whether one was planned. `why` ends its sentence."""
     if is_as(now, text, mode):
         return False
-    why = "" if now is None else " again: it is not as we keep it"
-    todo.add(write(path, text, f"write {path}{why}", mode=mode, lane=lane, owes=owes, disruption=disruption))
+    action = f"write {path}{'' if now is None else why}"
+    todo.add(write(path, text, action, mode=mode, lane=lane, owes=owes, disruption=disruption))
     return True
 
 

@@ -12,7 +12,7 @@ from ..core.plan import Field, Past, Plan, Todo
 from ..core.unknown import is_known
 from . import gpu_sharing_service as service
 from . import systemd
-from .files import is_as, keep
+from .files import AGAIN, is_as, keep
 from .gpu import App, Gpu
 from .gpu_sharing_seen import DEFAULT, EXCLUSIVE, Now, Rival, Seen
 from .gpu_sharing_service import RESTART, SERVICE, Share
@@ -91,7 +91,7 @@ def _keep_up(todo: Todo, settings: Settings, now: Now, past: Past) -> None:
     from . import gpu_sharing_daemon as daemon
     from .gpu_sharing_gpus import shares as shares_of
 
-    shares = shares_of(todo, now, past, settings.replicas)
+    shares, dead = shares_of(todo, now, past, settings.replicas)
     if now.programs.control is None:
         raise NotReady(
             f"{UNIT}: {daemon.CONTROL} is not installed yet: it comes with the driver's compute utilities "
@@ -100,6 +100,10 @@ def _keep_up(todo: Todo, settings: Settings, now: Now, past: Past) -> None:
     if not shares:
         return
     percentage = daemon.percentage_of(settings.replicas)
+    if dead and now.daemon is not None and not (now.unit.behind or past.owed):
+        from .gpu_sharing_lost import as_it_runs
+
+        shares = as_it_runs(todo, now, shares, dead, percentage)
     text = daemon.render(now.programs, shares, percentage)
     differs = not is_as(now.unit.file, text)
     due = differs or now.unit.behind or bool({systemd.RELOAD, RESTART} & past.owed)
@@ -110,15 +114,20 @@ def _keep_up(todo: Todo, settings: Settings, now: Now, past: Past) -> None:
         return
     become: dict[str, str] = {}
     _give_back(todo, now, tuple(uuid for uuid in served if uuid not in mine), become)
-    keep(todo, now.unit.path, text, now.unit.file, owes=(systemd.RELOAD, RESTART))
+    keep(todo, now.unit.path, text, now.unit.file, owes=(systemd.RELOAD, RESTART), why=_replaced(now))
     if not now.unit.enabled:
         todo.add(systemd.enable_ours(now.unit))
     systemd.reload(todo, now.systemd, (now.unit,), differs, past, owes=(RESTART,))
     if due or not now.runs:
         _start(todo, now, shares, percentage, due)
     else:
-        _prove(todo, now, shares, percentage, become)
+        _prove(todo, now, shares, {gpu.uuid for gpu in dead}, percentage, become)
     _note_persistence(todo, now, shares)
+
+
+def _replaced(now: Now) -> str:
+    """How the sentence on the unit file ends where it replaces another."""
+    return AGAIN if service.is_ours(now.unit.file) else ", in place of a service of this name that is not ours"
 
 
 def _start(todo: Todo, now: Now, shares: tuple[Share, ...], percentage: int, due: bool) -> None:
@@ -130,11 +139,13 @@ def _start(todo: Todo, now: Now, shares: tuple[Share, ...], percentage: int, due
     todo.add(bring_up(now.gpus, shares, percentage, again=now.runs or now.state == "activating"))
 
 
-def _prove(todo: Todo, now: Now, shares: tuple[Share, ...], percentage: int, become: dict[str, str]) -> None:
-    """Hold what the daemon answers, and the GPUs' compute modes, to what they should be."""
+def _prove(
+    todo: Todo, now: Now, shares: tuple[Share, ...], dead: set[str], percentage: int, become: dict[str, str]
+) -> None:
+    """Hold what the daemon answers, and the compute modes of GPUs that are not dead, to what they should be."""
     from . import gpu_sharing_daemon as daemon
 
-    mine = {share.uuid for share in shares}
+    mine = {share.uuid for share in shares} - dead
     for gpu, card in now.gpus:
         with todo.lane(gpu.uuid):
             if gpu.uuid in mine and card.compute != EXCLUSIVE:
@@ -150,7 +161,7 @@ def _prove(todo: Todo, now: Now, shares: tuple[Share, ...], percentage: int, bec
         if text.startswith(daemon.UNKNOWN):
             todo.note(f"this driver's MPS daemon limits no memory ({text}): a client can take all of a GPU's")
             break
-        if not daemon.is_memory(text, share.memory):
+        if share.uuid in mine and not daemon.is_memory(text, share.memory):
             _set_limit(todo, shares, percentage, 1 + number)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ..core.errors import NotReady, Refused
+from ..core.errors import NotReady, Refused, StepFailed
 from ..core.plan import Past, Todo
 from ..core.unknown import is_known
 from .gpu import LACKING, Gpu, no_value, value
@@ -36,14 +36,17 @@ def is_to_have_mig(applied: Mapping[str, Any], gpu: Gpu) -> bool | None:
     return None if layout is None else layout.kind != OFF
 
 
-def shares(todo: Todo, now: Now, past: Past, replicas: int) -> tuple[Share, ...]:
-    """The GPUs that the daemon serves, in its order. A dead one fails by itself; one with MIG is left out with a note.
+def shares(todo: Todo, now: Now, past: Past, replicas: int) -> tuple[tuple[Share, ...], tuple[Gpu, ...]]:
+    """The GPUs that the daemon serves, in its order, and those that are dead.
+
+    A dead one fails by itself; one with MIG is left out with a note.
 
     Raises Refused where there is MIG on all of them.
     """
     if not now.gpus:
         raise NotReady(f"{UNIT}: nvidia-smi shows no GPU: see that the driver fits those of this host")
     found = []
+    dead = []
     with_mig = []
     old = [str(gpu.index) for gpu, _card in now.gpus if generation(gpu.name) in BEFORE_VOLTA]
     for gpu, card in now.gpus:
@@ -51,7 +54,11 @@ def shares(todo: Todo, now: Now, past: Past, replicas: int) -> tuple[Share, ...]
             with_mig.append(str(gpu.index))
             continue
         with todo.lane(gpu.uuid):
-            found.append(Share(gpu.uuid, _memory(gpu, card) // replicas))
+            try:
+                found.append(Share(gpu.uuid, _memory(gpu, card) // replicas))
+            except StepFailed:
+                dead.append(gpu)
+                raise
     if len(with_mig) == len(now.gpus):
         raise Refused(
             f"{UNIT}: every GPU of this host has or is to have MIG, whose instances one MPS daemon cannot serve: take "
@@ -61,7 +68,7 @@ def shares(todo: Todo, now: Now, past: Past, replicas: int) -> tuple[Share, ...]
         todo.note(f"GPU(s) {', '.join(old)} are from before Volta, where MPS serves 16 clients and limits none of them")
     if with_mig:
         todo.note(f"MPS leaves out GPU(s) {', '.join(with_mig)}, which have or are to have MIG")
-    return tuple(found)
+    return tuple(found), tuple(dead)
 
 
 def _has_mig(gpu: Gpu, card: Card, now: Now, past: Past) -> bool:

@@ -583,13 +583,71 @@ def test_a_dead_gpu_fails_by_itself_and_the_others_are_shared() -> None:
     assert daemon(host)["visible"] == uuids(host)[1:]
 
 
-def test_a_gpu_that_dies_under_a_held_slot_disturbs_no_one() -> None:
+@pytest.mark.parametrize("dead", ["fields", "handle"])
+@pytest.mark.parametrize("held", [True, False])
+def test_a_gpu_that_dies_under_the_daemon_disturbs_no_one(dead: str, held: bool) -> None:
     host = shared()
-    hold(host, "alloc_1", f"{uuids(host)[1]}/s3")
-    host.machine.cards[0].dead = "fields"
+    if held:
+        hold(host, "alloc_1", f"{uuids(host)[1]}/s3")
+    lost, text = uuids(host)[0], host.text(FILE)
+    host.machine.cards[0].dead = dead
     outcome = go(UNIT, host, MPS)
     assert outcome.failure is not None
-    assert (reasons(outcome), daemon(host)["visible"], host.calls) == (["Busy"], uuids(host), [])
+    assert (outcome.state, outcome.changed, outcome.failure.retryable) == ("progressing", False, True)
+    assert "GPU is lost" in outcome.failure.message
+    assert (reasons(outcome), host.calls, host.text(FILE)) == (["NotReady"], [], text)
+    assert outcome.pending[0].message == (
+        f"gpu-sharing: bcd-mps.service goes on with the GPUs that answer, and is not restarted without {lost}: reset "
+        "or replace what does not answer, or reboot the node"
+    )
+    planned = go(UNIT, host, MPS, check=True)
+    assert (planned.changed, planned.pending) == (False, outcome.pending)
+    host.machine.cards[0].dead = ""
+    assert (go(UNIT, host, MPS).state, host.calls) == ("converged", [])
+
+
+@pytest.mark.parametrize("dead", ["fields", "handle"])
+def test_what_else_differs_beside_a_dead_gpu_is_put_right_with_those_that_answer(dead: str) -> None:
+    host = shared()
+    host.machine.cards[0].dead = dead
+    outcome = go(UNIT, host, {"mode": "mps", "replicas": 4})
+    assert (reasons(outcome), daemon(host)["visible"], daemon(host)["percentage"]) == ([], uuids(host)[1:], "25.0")
+    host = shared()
+    host.machine.cards[0].dead = dead
+    host.services.crash("bcd-mps.service")
+    assert (reasons(go(UNIT, host, MPS)), daemon(host)["visible"]) == ([], uuids(host)[1:])
+
+
+def test_beside_a_dead_gpu_the_limits_and_modes_of_the_others_are_held() -> None:
+    host = shared()
+    host.machine.cards[0].dead = "fields"
+    host.machine.cards[1].compute_mode = "DEFAULT"
+    daemon(host)["limits"]["1"] = "1M"
+    outcome = go(UNIT, host, MPS)
+    assert lines(outcome) == [
+        f"look at {uuids(host)[0]}",
+        "set the compute mode of GPU 1 to EXCLUSIVE_PROCESS",
+        "tell the MPS daemon: set_default_device_pinned_mem_limit 1 5758M",
+    ]
+    assert (daemon(host)["limits"], host.machine.cards[1].compute_mode) == (
+        {"0": "5758M", "1": "5758M"},
+        "EXCLUSIVE_PROCESS",
+    )
+
+
+def test_a_gpu_that_was_taken_out_is_served_no_more() -> None:
+    host = shared()
+    gone = host.machine.cards.pop(0).uuid
+    outcome = go(UNIT, host, MPS)
+    assert (outcome.state, gone in daemon(host)["visible"], reasons(outcome)) == ("converged", False, [])
+
+
+def test_a_service_of_the_name_that_is_not_ours_is_said_to_be_replaced() -> None:
+    host = two()
+    host.put(FILE, "[Service]\nExecStart=/usr/bin/nvidia-cuda-mps-control -f\n")
+    assert lines(go(UNIT, host, MPS))[0] == f"write {FILE}, in place of a service of this name that is not ours"
+    host.put(FILE, f"{host.text(FILE)}# mine\n")
+    assert lines(go(UNIT, host, MPS))[0] == f"write {FILE} again: it is not as we keep it"
 
 
 # -- rivals

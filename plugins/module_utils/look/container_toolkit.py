@@ -14,6 +14,7 @@ from ..plan.container_toolkit_spec import STAMP, Described, Found, read_file
 from ..plan.nvidia_nodes import number_of, parse_majors
 from ..plan.smi import MODES
 from .cdi import device_nodes, gone, runtime_folder, vendor_specs
+from .cdi_broken import broken
 from .driver import loaded
 from .smi import listing, parse_list, query
 from .smi_faults import NoAnswer
@@ -54,6 +55,7 @@ def described(host: Host) -> Described:
         refresh=refresh_installed(host),
         environment=host.read(ENVIRONMENT) or "",
         runtime_folder=runtime_folder(host),
+        broken=broken(host, frozenset(spec.path for spec in specs)),
     )
 
 

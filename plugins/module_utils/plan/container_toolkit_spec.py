@@ -20,7 +20,7 @@ from ..core.step import File, remove, write
 from . import cdi, smi
 from .container_runtime import refuse_link
 from .container_toolkit_config import ENVIRONMENT, OUTPUT, settings_of
-from .files import drop, is_as
+from .files import is_as
 from .gpu import Listed
 from .nvidia_driver_version import Loaded
 from .unit_names import CONTAINER_TOOLKIT as UNIT
@@ -51,6 +51,7 @@ class Described(NamedTuple):
     `nodes` are device nodes and sockets, `modes` the GPUs' MIG modes: one in MIG mode without instances is listed, and
     is no device. `gone` are the paths that our file names and the host lacks. `refresh`: nvidia-cdi-refresh is
     installed, with `environment` as its environment file; `runtime_folder` is where it writes unless it is steered.
+    `broken` are files of others that are no specification of any kind, each with why.
     """
 
     driver: Loaded | None
@@ -66,6 +67,7 @@ class Described(NamedTuple):
     refresh: bool
     environment: str
     runtime_folder: str = "/run/cdi"
+    broken: tuple[tuple[str, str], ...] = ()
 
 
 def plan(todo: Todo, now: Described, past: Past) -> str:
@@ -92,8 +94,11 @@ def plan(todo: Todo, now: Described, past: Past) -> str:
             todo.add(write(OUTPUT, text, f"describe {listed(spec)} of this host in {OUTPUT}"))
         if not is_as(now.stamp, stamp):
             todo.add(write(STAMP, stamp, f"record what {OUTPUT} describes"))
-    drop(todo, OLD, _there(now, OLD))
+    if any(found.path == OLD for found in now.found):
+        todo.add(remove(OLD, f"remove {OLD}, since two files of a folder would define the devices of {OUTPUT} twice"))
     _plan_outranking(todo, now)
+    for path, fault in now.broken:
+        todo.note(f"{path} is no CDI specification ({fault}), and no runtime has a device by it: mend or remove it")
     return str(spec["cdiVersion"])
 
 
@@ -246,16 +251,14 @@ def _say_failed(todo: Todo, now: Described, answer: Answer) -> None:
         )
 
 
-def _there(now: Described, path: str) -> File | None:
-    return File("") if path in {found.path for found in now.found} else None
-
-
 def _plan_outranking(todo: Todo, now: Described) -> None:
     """What nvidia-cdi-refresh wrote before it was steered goes; another's is named."""
     for path, _devices, fault in now.found:
         if path == f"{now.runtime_folder}/nvidia.yaml" and now.refresh:
             todo.add(remove(path, f"remove {path}, which would outrank {OUTPUT}"))
         elif path.startswith(f"{now.runtime_folder}/"):
-            todo.note(f"{path} describes {cdi.VENDOR_KIND} too and outranks {OUTPUT}: let what writes it do so no more")
+            odd = f" (it is not read here: {fault})" if fault else ""
+            said = f"{path} describes {cdi.VENDOR_KIND} too and outranks {OUTPUT}{odd}"
+            todo.note(f"{said}: let what writes it do so no more")
         elif fault and path not in (OUTPUT, OLD):
             todo.note(f"{path} names {cdi.VENDOR_KIND}, and is not read here ({fault})")

@@ -427,7 +427,7 @@ def test_what_older_versions_wrote_goes() -> None:
     done = go(UNIT, host, {})
     assert done.state == "converged"
     assert host.text(OLD) is None
-    assert lines(done)[-1] == f"remove {OLD}"
+    assert lines(done)[-1] == f"remove {OLD}, since two files of a folder would define the devices of {SPEC} twice"
 
 
 def test_what_the_refresh_service_wrote_before_it_was_steered_goes() -> None:
@@ -469,6 +469,51 @@ def test_other_kinds_and_holds_of_ours_are_no_concern() -> None:
     host.put("/etc/cdi/net.json", json.dumps(vendor(*NAMES, kind="vendor.com/net")))
     host.put("/etc/cdi/gdrcopy.yaml", "cdiVersion: [flow]\nkind: nvidia.com/gdrcopy\n")
     assert len(second_pass_is_quiet(UNIT, host, {}).notes) == 1
+
+
+def test_one_that_outranks_ours_and_cannot_be_read_is_named_with_its_fault() -> None:
+    host = described()
+    host.put("/run/cdi/odd.json", '{"kind": "nvidia.com/gpu"')
+    (note,) = [note for note in second_pass_is_quiet(UNIT, host, {}).notes if "/run/cdi/odd.json" in note]
+    assert f"outranks {SPEC} (it is not read here: " in note
+
+
+@pytest.mark.parametrize("folder", ["/etc/cdi", "/run/cdi"])
+@pytest.mark.parametrize(
+    ("name", "text", "fault"),
+    [
+        ("net.json", "{", "it is no JSON: "),
+        ("net.json", "", "it is empty)"),
+        ("net.json", "[]", "it is no mapping)"),
+        ("net.json", '{"devices": []}', "it has no cdiVersion and no kind)"),
+        ("net.json", '{"cdiVersion": "0.6.0", "devices": []}', "it has no kind)"),
+        ("net.yaml", "\x00\x01\n", "it has no cdiVersion and no kind)"),
+        ("net.yml", "kind: vendor.com/net\n", "it has no cdiVersion)"),
+    ],
+)
+def test_a_file_of_another_that_is_none_is_noted_with_its_fault(folder: str, name: str, text: str, fault: str) -> None:
+    host = described()
+    before = second_pass_is_quiet(UNIT, host, {}).notes
+    host.put(f"{folder}/{name}", text)
+    done = second_pass_is_quiet(UNIT, host, {})
+    (note,) = set(done.notes) - set(before)
+    assert (done.state, note.startswith(f"{folder}/{name} is no CDI specification ({fault}")) == ("converged", True)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("net.json", '{"cdiVersion": "9.9.9", "kind": "vendor.com/net", "later": 1}'),
+        ("net.yaml", "{cdiVersion: &a 0.6.0, kind: vendor.com/net}\n"),
+        ("bcd-a1.json", "{"),  # a hold's: who has a GPU says it
+        ("README", "nothing\n"),
+    ],
+)
+def test_what_may_be_a_specification_and_what_no_runtime_reads_is_not_noted(name: str, text: str) -> None:
+    host = described()
+    before = second_pass_is_quiet(UNIT, host, {}).notes
+    host.put(f"/etc/cdi/{name}", text)
+    assert second_pass_is_quiet(UNIT, host, {}).notes == before
 
 
 def test_a_specification_that_cannot_be_read_is_named() -> None:

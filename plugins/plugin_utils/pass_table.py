@@ -14,6 +14,7 @@ from .said import steps_in_rows, who
 HEADER = ("host", "state", "changed", "waits for", "failed")
 PLANNED = ("host", "state", "would change", "would wait for", "failed")
 MANY = 5  # names of hosts that say the same
+AGAIN, NEVER = "another run may help", "no run helps before that is mended"
 NOTE = 160  # characters of a note; the whole of it is in the result
 
 
@@ -112,7 +113,7 @@ class Pass:
 
     def _failures(self, host: str) -> list[str]:
         faults = [self._faults[host]] if host in self._faults else []
-        return faults + self._merged(host, lambda unit: [unit["msg"]] if "reason" in unit else [])
+        return faults + self._merged(host, lambda unit: [_failure(unit)] if "reason" in unit else [])
 
     def _waits(self, host: str) -> list[str]:
         """Why units are not converged; the steps that a plan has left stand in a list of their own."""
@@ -156,6 +157,11 @@ def _due(unit: Mapping[str, Any]) -> list[str]:
         disruption = f" ({step['disruption']})" if step["disruption"] != "none" else ""
         found.append(section.named(unit["unit"], action) + disruption)
     return found
+
+
+def _failure(unit: Mapping[str, Any]) -> str:
+    """Why the unit failed, and whether another run may help."""
+    return f"{unit['msg']} ({AGAIN if unit.get('retryable') else NEVER})"
 
 
 def _is_unit(result: Mapping[str, Any]) -> bool:

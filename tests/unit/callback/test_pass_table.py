@@ -51,7 +51,7 @@ def test_a_line_a_host_and_below_every_reason() -> None:
     ]
     assert [word.strip() for word in cells(lines[2])] == ["rhel", "converged", "-", "-", "-"]
     assert lines[3:] == [
-        "debian: sysctl: kernel.core_pattern is refused",
+        "debian: sysctl: kernel.core_pattern is refused (no run helps before that is mended)",
         "debian: hugepages: 4 pages: reboot the node",
         f"debian: {REBOOT}",
     ]
@@ -64,7 +64,7 @@ def test_units_one_by_one_add_up_to_their_host() -> None:
     assert seen.add("a", refused("cpu", "cpu: CPU 0 is never isolated"))
     table = seen.lines()
     assert [word.strip() for word in cells(table[1])] == ["a", "failed", "sysctl", "-", "Refused: cpu"]
-    assert table[2:] == ["a: cpu: CPU 0 is never isolated"]
+    assert table[2:] == ["a: cpu: CPU 0 is never isolated (no run helps before that is mended)"]
 
 
 def test_hosts_without_a_result_are_named() -> None:
@@ -91,15 +91,20 @@ def test_failures_come_first() -> None:
     )
     shown = [[cell.strip() for cell in cells(line)[:2]] for line in lines[1:4]]
     assert shown == [["b", "failed"], ["a", "progressing"], ["c", "converged"]]
-    assert lines[4:] == ["b: sysctl: I/O error", f"b, a: {REBOOT}"]
+    assert lines[4:] == ["b: sysctl: I/O error (another run may help)", f"b, a: {REBOOT}"]
 
 
 def test_what_strikes_every_unit_is_told_once() -> None:
     lines = told(a=plan("PROGRESSING", *(stuck(name, "another pass") for name in ("sysctl", "cpu", "iommu"))))
     assert cells(lines[1])[-1].strip() == "StepFailed: all units"
-    assert lines[2:] == ["a: all units: another pass"]
+    assert lines[2:] == ["a: all units: another pass (another run may help)"]
     lines = told(a=plan("PROGRESSING", stuck("sysctl", "no"), stuck("cpu", "no"), unit("iommu")))
-    assert lines[2:] == ["a: sysctl, cpu: no"]
+    assert lines[2:] == ["a: sysctl, cpu: no (another run may help)"]
+
+
+def test_of_the_same_failure_it_is_told_where_another_run_may_help() -> None:
+    lines = told(a=plan("FAILED", stuck("cpu", "no", retryable=False)), b=plan("PROGRESSING", stuck("cpu", "no")))
+    assert lines[3:] == ["a: cpu: no (no run helps before that is mended)", "b: cpu: no (another run may help)"]
 
 
 def test_a_plan_lists_its_steps() -> None:
@@ -155,6 +160,6 @@ def test_a_failure_stands_until_its_unit_was_tried_again() -> None:
     seen.add("a", plan("PROGRESSING", stuck("sysctl", "I/O error")))
     seen.add("a", plan("PROGRESSING", unit("sysctl", "progressing", steps=[WRITE])))
     assert [cell.strip() for cell in cells(seen.lines()[1])] == ["a", "failed", "-", "-", "StepFailed: sysctl"]
-    assert seen.lines()[2:] == ["a: sysctl: I/O error"]
+    assert seen.lines()[2:] == ["a: sysctl: I/O error (another run may help)"]
     seen.add("a", plan("CONVERGED", unit("sysctl")))
     assert [cell.strip() for cell in cells(seen.lines()[1])] == ["a", "converged", "-", "-", "-"]

@@ -108,16 +108,21 @@ class Memory(NamedTuple):
 
 
 class Event(NamedTuple):
-    """A journaled report: `body` is canonical JSON text; the signature (base64) is that of an attested one."""
+    """A journaled report: `body` is canonical JSON text; the signature (base64) is that of an attested one.
+
+    `sequence` orders the events that wait; of one whose file cannot be made out only `id` and `fault` are known.
+    """
 
     id: str
-    type: str  # "AllocationBound", "AllocationReleased", "AllocationFailed"
-    allocation: str
-    generation: int
-    body: str
+    type: str = ""  # "AllocationBound", "AllocationReleased", "AllocationFailed"
+    allocation: str = ""
+    generation: int = 0
+    body: str = ""
     signature: str = ""
     key_id: str = ""
     acknowledged: bool = False  # kept of an AllocationFailed, so that it is reported once a generation
+    sequence: int = 0
+    fault: str = ""
 
 
 class Now(NamedTuple):

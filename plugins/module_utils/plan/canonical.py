@@ -1,0 +1,37 @@
+# Copyright (c) 2026 bettercompute
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Canonical JSON: the one text of a value, so that who signs it and who verifies it mean the same bytes."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+
+def canonical(value: Any) -> str:
+    """The canonical text: keys sorted by code point, no white space, integers the only numbers, fit for UTF-8.
+
+    Raises ValueError for what has no such text: a fraction, a key that is no string, half of a surrogate pair.
+    """
+    _check(value)
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
+
+
+def _check(value: Any) -> None:
+    if isinstance(value, dict):
+        for key, item in value.items():
+            if not isinstance(key, str):
+                raise ValueError(f"canonical JSON has strings for keys, not {key!r}")
+            _check(key)
+            _check(item)
+    elif isinstance(value, (list, tuple)):
+        for item in value:
+            _check(item)
+    elif isinstance(value, str):
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            raise ValueError(f"canonical JSON is UTF-8, and {value!r} has no bytes in it") from None
+    elif value is not None and not isinstance(value, int):  # a bool is an int
+        raise ValueError(f"canonical JSON has no {type(value).__name__}: {value!r}")

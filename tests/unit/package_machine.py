@@ -44,6 +44,8 @@ class Shelf:
         self.installed: dict[str, str] = {}
         self.held: set[str] = set()
         self.broken: set[str] = set()
+        self.conffiles: dict[str, tuple[str, str]] = {}  # a path and its text, which outlive their package
+        self.left: dict[str, str] = {}  # versions of packages of which those are left
         self.locked = ""  # who has the database
         self.conflicts: dict[str, tuple[str, ...]] = {}
         self.exact: dict[str, tuple[str, ...]] = {}
@@ -72,6 +74,9 @@ class PackageHost(FakeHost):
         """Install a package as somebody else would."""
         self.shelf.installed[name] = version
         self.shelf.broken.discard(name)
+        self.shelf.left.pop(name, None)
+        if name in self.shelf.conffiles:
+            self.put(*self.shelf.conffiles[name])
         if self.on_install:
             self.on_install(self, name)
 
@@ -120,6 +125,8 @@ def dpkg_query(host: FakeHost, argv: tuple[str, ...]) -> Answer:
         for name in names:
             state = ("h" if name in shelf.held else "i") + ("F" if name in shelf.broken else "i")
             rows.append(f"{state} |{name}|{shelf.installed[name]}\n")
+        left = [name for name in sorted(shelf.left) if fnmatchcase(name, glob)]
+        rows += [f"rc |{name}|{shelf.left[name]}\n" for name in left]
     err = "dpkg-query: no packages found matching something\n" if unknown else ""
     return Answer(1 if unknown else 0, "".join(dict.fromkeys(rows)), err)
 
@@ -145,6 +152,20 @@ def apt_get(host: FakeHost, argv: tuple[str, ...]) -> Answer:
     if "update" in argv:
         shelf.index = {name: list(versions) for name, versions in shelf.carried.items()}
         return Answer(0, "Reading package lists...\n")
+    return _purge(host, argv) if "purge" in argv else _apt_install(host, argv)
+
+
+def _purge(host: FakeHost, argv: tuple[str, ...]) -> Answer:
+    shelf = of(host)
+    for name in argv[argv.index("purge") + 1 :]:
+        assert name in shelf.left, name
+        del shelf.left[name]
+        host.files.pop(shelf.conffiles[name][0])
+    return Answer(0, "")
+
+
+def _apt_install(host: FakeHost, argv: tuple[str, ...]) -> Answer:
+    shelf = of(host)
     on_paper = "-s" in argv
     if shelf.locked and not on_paper:
         return Answer(100, "", f"E: Could not get lock /var/lib/dpkg/lock-frontend. It is held by {shelf.locked}\n")
@@ -214,8 +235,10 @@ def _transact(host: FakeHost, come: dict[str, str], gone: list[str]) -> None:
     if shelf.lies:
         return
     for name in gone:
-        shelf.installed.pop(name, None)
+        version = shelf.installed.pop(name, None)
         shelf.held.discard(name)
+        if version and name in shelf.conffiles:
+            shelf.left[name] = version
     for name, version in come.items():
         host_of(host).come(name, version)
 

@@ -9,8 +9,9 @@ from ..core.plan import Past, Todo
 from ..core.step import Effect
 from .module_streams import enable
 from .nvidia_packages import MAY_GO, Choice
+from .nvidia_pin import pin_branch
 from .package_rows import Package
-from .packages import Packages, Wanted, Work, is_there, settle_holds
+from .packages import Packages, Work, is_there, settle_holds
 from .packages_install import install, refuse_image
 
 MODULE = "nvidia-driver"  # of dnf
@@ -42,11 +43,11 @@ def install_choice(
     refuse_image(now, [want.name for want in choice.wanted])
     if one.stream and not enable(todo, past, MODULE, one.stream, refreshed):
         return Work(stuck=True)
-    pin = _pin(todo, now, past, one.first) if one.first else Work()
+    pin = pin_branch(todo, now, past, one.first) if one.first else Work()
     if pin.stuck:
         return pin
     if pin.planned:
-        now = now._replace(installed={**now.installed, one.first: Package(one.first, "0")})
+        now = now._replace(installed={one.first: Package(one.first, "0"), **now.installed})
     return install(
         todo,
         now,
@@ -62,8 +63,3 @@ def install_choice(
         barrier=barrier,
         simulate=not pin.planned,  # what apt would do is known behind the pin
     )
-
-
-def _pin(todo: Todo, now: Packages, past: Past, name: str) -> Work:
-    """Plan the package that pins the branch in apt's preferences; other branches' pins go."""
-    return install(todo, now, past, (Wanted(name),), may_go=("nvidia-driver-pinning-*",), barrier=True)

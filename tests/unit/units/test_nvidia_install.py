@@ -169,6 +169,9 @@ def test_on_suse_the_other_flavour_goes_in_the_same_transaction_and_the_branch_i
     assert upstream(shelf.installed[closed]) == "580.95.05"
 
 
+PREFERENCES = "/etc/apt/preferences.d"
+
+
 def debian() -> PackageHost:
     """NVIDIA's repository for Debian."""
     deb = ["580.95.05-1", "590.44.01-1"]
@@ -177,6 +180,9 @@ def debian() -> PackageHost:
         dict.fromkeys(names, deb) | {"nvidia-driver-pinning-580": ["580-1"], "nvidia-driver-pinning-590": ["590-1"]}
     )
     shelf.conflicts["nvidia-driver-pinning-590"] = ("nvidia-driver-pinning-580",)
+    for branch in ("580", "590"):
+        pin = f"Package: *nvidia*\nPin: version {branch}*\nPin-Priority: 1000\n"
+        shelf.conffiles[f"nvidia-driver-pinning-{branch}"] = (f"{PREFERENCES}/nvidia-driver-pinning-{branch}", pin)
     shelf.exact["nvidia-driver-cuda"] = ("libcuda1",)
     return apt_host(shelf, "debian")
 
@@ -199,7 +205,44 @@ def test_the_next_branch_takes_the_pin_s_place() -> None:
     go(host, driver("580"))
     assert go(host, driver("590")).state == "converged"
     assert "nvidia-driver-pinning-580" not in host.shelf.installed
+    assert host.names(PREFERENCES) == ("nvidia-driver-pinning-590",)
     assert upstream(host.shelf.installed["nvidia-driver-cuda"]) == "590.44.01"
+
+
+def after_580() -> PackageHost:
+    host = debian()
+    go(host, driver("580"))
+    host.calls.clear()
+    return host
+
+
+def left_behind() -> PackageHost:
+    """A pass that died between the pin of the next branch and the purge of the one before."""
+    host = after_580()
+    del host.shelf.installed["nvidia-driver-pinning-580"]
+    host.shelf.left["nvidia-driver-pinning-580"] = "580-1"
+    host.come("nvidia-driver-pinning-590", "590-1")
+    return host
+
+
+@pytest.mark.parametrize("machine", [after_580, left_behind])
+def test_the_pin_that_dpkg_leaves_of_another_branch_goes_before_the_driver_comes(machine: Any) -> None:
+    real = promises.check_is_truthful(driver("590"), machine, {})
+    purge = "purge nvidia-driver-pinning-580, whose pin stays in apt's preferences when the package goes"
+    assert real.state == "converged"
+    assert said(real)[-2] == purge
+    assert said(real)[-1].startswith("install nvidia-driver-cuda 590.44.01-1")
+    host = machine()
+    go(host, driver("590"))
+    assert (host.names(PREFERENCES), host.shelf.left) == (("nvidia-driver-pinning-590",), {})
+    promises.second_pass_is_quiet(driver("590"), host, {})
+
+
+def test_a_kill_between_the_pins_loses_nothing() -> None:
+    def shown(host: Any) -> object:
+        return dict(host.shelf.installed), dict(host.shelf.left), host.names(PREFERENCES)
+
+    promises.a_kill_loses_nothing(driver("590"), after_580, {}, shown)
 
 
 def test_check_mode_is_truthful_where_a_pin_comes_first() -> None:

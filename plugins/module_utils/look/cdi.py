@@ -6,11 +6,12 @@
 from __future__ import annotations
 
 import json
-from typing import Any, NamedTuple
+from typing import Any, Callable, NamedTuple
 
 from ..core.errors import Refused
 from ..core.host import Host
 from ..plan import cdi
+from ..plan.devices_seen import Vendor
 
 FOLDER = "/etc/cdi"
 ENDINGS = (".json", ".yaml", ".yml")
@@ -30,18 +31,30 @@ def runtime_folder(host: Host) -> str:
     return "/run/cdi" if (host.link("/var/run") or "").rstrip("/").endswith("run") else "/var/run/cdi"
 
 
-def vendor_specs(host: Host) -> tuple[VendorSpec, ...]:
-    """NVIDIA's specifications in both folders, JSON and nvidia-ctk's YAML; a later file outranks those before it."""
+def vendors(host: Host) -> tuple[Vendor, ...]:
+    """NVIDIA's specifications as holds take edits from them, the outranking one last.
+
+    A runtime drops a file in which a device has no edit; what holds take of the other devices is sound all the same.
+    """
+    found = vendor_specs(host, cdi.with_edits)
+    return tuple(Vendor(*each, gone=gone(host, each.spec) if each.spec is not None else ()) for each in found)
+
+
+def vendor_specs(host: Host, prepare: Callable[[Any], Any] | None = None) -> tuple[VendorSpec, ...]:
+    """NVIDIA's specifications in both folders, JSON and nvidia-ctk's YAML; a later file outranks those before it.
+
+    `prepare` makes of what a file says what is then checked.
+    """
     found = []
     for folder in (FOLDER, runtime_folder(host)):
         for name in host.names(folder):
             if name.endswith(ENDINGS) and not name.startswith(HOLDS):
-                spec = _vendor_spec(f"{folder}/{name}", host.read(f"{folder}/{name}") or "")
+                spec = _vendor_spec(f"{folder}/{name}", host.read(f"{folder}/{name}") or "", prepare)
                 found += [spec] if spec else []
     return tuple(found)
 
 
-def _vendor_spec(path: str, text: str) -> VendorSpec | None:
+def _vendor_spec(path: str, text: str, prepare: Callable[[Any], Any] | None) -> VendorSpec | None:
     """The file's specification; None where it is of another kind. One that cannot be read is told by its words."""
     if cdi.VENDOR_KIND not in text:
         return None
@@ -53,6 +66,7 @@ def _vendor_spec(path: str, text: str) -> VendorSpec | None:
         return VendorSpec(path, None, "it is no mapping")
     if spec.get("kind") != cdi.VENDOR_KIND:
         return None
+    spec = prepare(spec) if prepare else spec
     faults = cdi.faults(spec)
     return VendorSpec(path, None if faults else spec, "; ".join(faults[:3]))
 

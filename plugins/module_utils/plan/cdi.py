@@ -81,8 +81,22 @@ def faults(spec: Any) -> list[str]:
         if isinstance(name, str) and name in names:
             found.append(f"the device {name} is there twice")
         names.add(str(name))
+    if not spec["devices"]:
+        found.append("it has no device")
     found += _edits("all devices", spec.get("containerEdits", {}))
     return found or _version(spec)
+
+
+def with_edits(spec: Any) -> Any:
+    """A vendor's specification, of whatever form, less the devices that have no edit: they count as missing."""
+    devices = spec.get("devices") if isinstance(spec, Mapping) else None
+    return {**spec, "devices": list(filter(_has_edits, devices))} if isinstance(devices, list) else spec
+
+
+def _has_edits(device: Any) -> bool:
+    """Whether the entry has edits, or is none, which others say."""
+    edits = device.get("containerEdits", {}) if isinstance(device, Mapping) else None
+    return not isinstance(edits, Mapping) or any(edits.values())
 
 
 def minimum_version(spec: Spec) -> str:
@@ -161,6 +175,9 @@ def _edits(where: str, edits: Mapping[str, Any]) -> list[str]:
         found += _hook(where, hook)
     for net in edits.get("netDevices", ()):
         found += _shape(f"a network device of {where}", net, OF_NET)
+    for key in OF_NET:
+        names = [str(net.get(key)) for net in edits.get("netDevices", ())]
+        found += [f"the {key} {name} is there twice in {where}" for name in sorted(set(names)) if names.count(name) > 1]
     if "intelRdt" in edits:
         found += _shape(f"intelRdt of {where}", edits["intelRdt"], OF_RDT)
         closid = edits["intelRdt"].get("closID", "")

@@ -165,11 +165,10 @@ def _generate(todo: Todo, now: Described, past: Past) -> Any:
     if spec is None:
         raise StepFailed(f"{' '.join(GENERATE)} prints no CDI specification of {cdi.VENDOR_KIND}: run it by hand")
     problems = cdi.faults(spec)
-    if problems or not spec["devices"]:
-        said = "; ".join(problems[:3]) or "no device"
+    if problems:
         raise StepFailed(
-            f"no runtime takes the specification that nvidia-ctk makes ({said}): the old one stays: install a newer "
-            "nvidia-container-toolkit"
+            f"no runtime takes the specification that nvidia-ctk makes ({'; '.join(problems[:3])}): the old one stays: "
+            "install a newer nvidia-container-toolkit"
         )
     missing = _missing(spec, past)
     if missing:

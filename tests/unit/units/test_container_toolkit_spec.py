@@ -332,7 +332,7 @@ WRONG = {
     "lie": (Answer(0, ""), "prints no CDI specification"),
     "half": (Answer(0, '{"cdiVersion": "0.5.0", "kind": "nvidia.com/gpu", "dev'), "prints no CDI specification"),
     "another kind": (Answer(0, json.dumps(vendor("a", kind="x.com/gpu"))), "prints no CDI specification"),
-    "no device": (Answer(0, json.dumps(vendor())), "(no device)"),
+    "no device": (Answer(0, json.dumps(vendor())), "(it has no device)"),
     "no edit": (
         changed_spec(lambda spec: spec["devices"][0].update(containerEdits={})),
         "has no edit",

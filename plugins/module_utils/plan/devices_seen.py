@@ -14,18 +14,23 @@ BINDING, BOUND = "binding", "bound"  # a hold's states: its AllocationBound is j
 
 
 class Card(NamedTuple):
-    """A GPU that nvidia-smi lists, with the UUID of each of its MIG devices by (GPU instance, compute instance)."""
+    """A GPU that nvidia-smi lists, with the UUID of each of its MIG devices by (GPU instance, compute instance).
+
+    `fault`: it is there, and does not answer; `mig` may be a value that raises why it is not known when it is used.
+    """
 
     uuid: str
     pci: str = ""
     mig: Mapping[tuple[int, int], str] = {}
+    fault: str = ""
 
 
 class Held(NamedTuple):
     """A hold that is there: by its record, or where that is gone by its CDI spec, and then by what the spec can say.
 
     `since` (Unix time) is when it was made, and tells it from another of the same name; `fault`: neither file can be
-    made out, so that it counts as holding every GPU. The texts are those of its files, None where one is absent.
+    made out, so that it counts as holding every GPU. The texts are those of its files, None where one is absent;
+    `askew` are the paths of those that are not as root keeps them: of another mode or owner, or a symbolic link.
     """
 
     allocation: str
@@ -41,6 +46,7 @@ class Held(NamedTuple):
     spec_text: str | None = None
     env_text: str | None = None
     fault: str = ""
+    askew: tuple[str, ...] = ()
 
 
 class Vendor(NamedTuple):
@@ -61,6 +67,7 @@ class Slice(NamedTuple):
     active: bool = False
     populated: bool = False
     files: Mapping[str, str | None] = {}  # "memory.max" -> "4294967296"
+    drop_ins: bool = False  # systemd keeps properties of it that were set at runtime
 
 
 class Release(NamedTuple):
@@ -137,10 +144,12 @@ class Now(NamedTuple):
     mps: bool = False  # our bcd-mps.service is installed
     held: Mapping[str, Held] = {}  # by allocation
     slices: Mapping[str, Slice] = {}  # by allocation: every slice of ours that is there
-    controllers: Mapping[str, str] = {}  # cgroup.subtree_control by its folder: the root, bcd.slice, bcd-alloc.slice
+    # By path: cgroup.controllers of the root, and cgroup.subtree_control of it, bcd.slice and bcd-alloc.slice.
+    controllers: Mapping[str, str] = {}
     memory: Memory | None = None  # None: it could not be read, or no new hold needs it
     unreadable_memory: str = ""  # why, where it could not
     domains: tuple[Domain, ...] = ()
+    vfio: frozenset[str] = frozenset()  # PCI addresses of the GPUs that are bound to vfio-pci
     passed: tuple[Passed, ...] = ()
     releases: tuple[Release, ...] = ()
     unread_releases: str = ""  # releasing.json cannot be read: why
@@ -148,4 +157,3 @@ class Now(NamedTuple):
     pods: Mapping[str, str] = {}  # by device id of a pending release: who holds it, "" where nobody does
     strangers: str = ""  # with the marker: what pods hold of no allocation that we know, "" once nobody does
     events: tuple[Event, ...] = ()  # the journal
-    acknowledged: frozenset[str] = frozenset()  # ids that the caller says were accepted

@@ -1,0 +1,77 @@
+# Copyright (c) 2026 bettercompute
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Signatures over canonical texts: Ed25519, ECDSA on P-256, RSA-PSS. The only file that uses `cryptography`.
+
+What is signed is the purpose, a newline and the text's bytes, so that a signature made for one purpose is none for
+another. `cryptography` costs a tenth of a second to import, and is imported only where something is signed.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from typing import Any
+
+from ..core.errors import Refused
+
+MISSING = (
+    "signing needs the Python package cryptography, which this host's Python does not have: install it (the package "
+    "python3-cryptography)"
+)
+SMALLEST_RSA = 2048  # bits
+
+
+class Signer:
+    """A private key that signs for this node.
+
+    `key_id` names its public key: "sha256/" and the base64 of the SHA-256 of its SubjectPublicKeyInfo in DER. Raises
+    Refused, naming the key's file and never what is in it, for what is no such key.
+    """
+
+    def __init__(self, path: str, pem: str) -> None:
+        self._key = _private_key(path, pem)
+        from cryptography.hazmat.primitives import serialization
+
+        public = self._key.public_key().public_bytes(
+            serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo
+        )
+        self.key_id = "sha256/" + base64.b64encode(hashlib.sha256(public).digest()).decode()
+
+    def sign(self, purpose: str, text: str) -> str:
+        """The signature of a canonical text under a purpose, in base64."""
+        from cryptography.hazmat.primitives import hashes
+        from cryptography.hazmat.primitives.asymmetric import ec, ed25519, padding
+
+        signed = f"{purpose}\n{text}".encode()
+        digest = hashes.SHA256()
+        if isinstance(self._key, ed25519.Ed25519PrivateKey):
+            made = self._key.sign(signed)
+        elif isinstance(self._key, ec.EllipticCurvePrivateKey):
+            made = self._key.sign(signed, ec.ECDSA(digest))
+        else:
+            made = self._key.sign(signed, padding.PSS(padding.MGF1(digest), digest.digest_size), digest)
+        return base64.b64encode(made).decode()
+
+
+def _private_key(path: str, pem: str) -> Any:
+    try:
+        from cryptography.exceptions import UnsupportedAlgorithm
+        from cryptography.hazmat.primitives import serialization
+        from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
+    except ImportError:
+        raise Refused(MISSING) from None
+    try:
+        key = serialization.load_pem_private_key(pem.encode("utf-8", "surrogateescape"), password=None)
+    except (ValueError, TypeError, UnsupportedAlgorithm):  # TypeError: it has a password. No word of theirs on the key
+        raise Refused(f"{path} is no private key in PEM form without a password: write the node's key there") from None
+    if (
+        isinstance(key, ed25519.Ed25519PrivateKey)
+        or (isinstance(key, ec.EllipticCurvePrivateKey) and key.curve.name == "secp256r1")
+        or (isinstance(key, rsa.RSAPrivateKey) and key.key_size >= SMALLEST_RSA)
+    ):
+        return key
+    raise Refused(
+        f"{path} is a key that nothing is signed with here: take an Ed25519 key, one on P-256, or one for RSA of "
+        f"{SMALLEST_RSA} bits or more"
+    )

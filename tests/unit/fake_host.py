@@ -16,6 +16,7 @@ from ansible_collections.bettercompute.bcd.plugins.module_utils.core.step import
 BOOT_ID = "/proc/sys/kernel/random/boot_id"
 Program = Callable[["FakeHost", tuple[str, ...]], Answer]
 Kernel = Callable[["FakeHost", str, str], Optional[str]]
+Server = Callable[[str, bytes], bytes]
 
 
 class Killed(BaseException):
@@ -27,7 +28,8 @@ class FakeHost(Host):
 
     `kernel` maps a path of /proc or /sys to a function that gets the value written there and returns what the file
     then shows (None leaves it alone); it may raise OSError, as the kernel does. `links` maps a symbolic link to where
-    it points. `unreadable` paths cannot be read. `stdin` is what the program that is being run reads.
+    it points. `unreadable` paths cannot be read. `stdin` is what the program that is being run reads. `servers` maps a
+    unix socket to the gRPC server there, a function of the method and the message.
     `kill_at` n raises Killed instead of the n-th change (from 1); `calls` lists every change, `asked` every question.
     """
 
@@ -45,6 +47,7 @@ class FakeHost(Host):
         self.kernel = dict(kernel or {})
         self.links = dict(links or {})
         self.unreadable: set[str] = set()
+        self.servers: dict[str, Server] = {}
         self.kill_at = 0
         self.calls: list[str] = []
         self.asked: list[tuple[str, ...]] = []
@@ -114,6 +117,14 @@ class FakeHost(Host):
 
     def answer(self, question: Ask) -> Answer:
         return self.ask(question.argv)
+
+    def unary(self, path: str, method: str, message: bytes = b"", timeout: float = 10.0) -> bytes:
+        self._see(path)
+        if path not in self.servers:
+            raise StepFailed(
+                f"{path} cannot be asked for {method}: No such file or directory: see whether its server runs"
+            )
+        return self.servers[path](method, message)
 
     def uid(self) -> int:
         return self.user

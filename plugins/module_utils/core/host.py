@@ -108,6 +108,12 @@ class Host:
         finally:
             shutil.rmtree(folder, ignore_errors=True)
 
+    def unary(self, path: str, method: str, message: bytes = b"", timeout: float = 10.0) -> bytes:
+        """The answer of a server on a unix socket to one gRPC call that changes nothing (see core.grpc)."""
+        from .grpc import unary
+
+        return unary(path, method, message, timeout)
+
     def uid(self) -> int:
         """The effective user id."""
         return os.geteuid()

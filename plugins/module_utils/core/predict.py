@@ -26,6 +26,7 @@ class PredictedHost(Host):
         self._appears: dict[str, list[str]] = {}
         self._programs: dict[str, str] = {}
         self._answers: dict[str, Answer] = {}
+        self.clauses: set[str] = set()  # after which steps so far have said that more is known
 
     # -- reads
 
@@ -114,6 +115,13 @@ class PredictedHost(Host):
         self._refuse_unknown(question.argv, "")
         return self._real.answer(question)
 
+    def unary(self, path: str, method: str, message: bytes = b"", timeout: float = 10.0) -> bytes:
+        """As Host.unary; no step changes what a server says."""
+        try:
+            return self._real.unary(path, method, message, timeout)
+        except Unreadable as fault:
+            raise self._as_root(fault) from None
+
     def uid(self) -> int:
         """As Host.uid."""
         return self._real.uid()
@@ -140,6 +148,8 @@ class PredictedHost(Host):
 
     def _declare(self, effect: Effect) -> None:
         kind, path, value = effect
+        if kind in ("unknown", "appears", "program"):
+            self.clauses.add(value)
         if kind == "file":
             self._lay(path, File(value))
         elif kind == "gone":

@@ -153,6 +153,7 @@ class Now(NamedTuple):
     passed: tuple[Passed, ...] = ()
     releases: tuple[Release, ...] = ()
     unread_releases: str = ""  # releasing.json cannot be read: why
+    releases_text: str | None = None  # then what it holds, None where not even that can be read
     lost_releases: bool = False  # the marker is there
     pods: Mapping[str, str] = {}  # by device id of a pending release: who holds it, "" where nobody does
     strangers: str = ""  # with the marker: what pods hold of no allocation that we know, "" once nobody does

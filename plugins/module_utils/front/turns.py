@@ -33,6 +33,11 @@ def take_turns(
     outcomes: dict[str, Outcome] = {}
     due = {turn.unit for turn in turns}
     moved: set[str] = set()
+    own = None
+    if host.predicted:
+        from .own_clauses import OwnClauses
+
+        own = OwnClauses(host)
     for _round in range(ROUNDS):
         moved = set()
         for turn in turns:
@@ -41,6 +46,8 @@ def take_turns(
             due.discard(turn.unit)
             outcome = _turn(turn, catalog, host, records, max_disruption)
             earlier = outcomes.get(turn.unit)
+            if own is not None:
+                outcome = own.left_out(outcome, earlier)
             if _moved(outcome, earlier, host.predicted):
                 moved.add(turn.unit)
                 due |= {unit for unit, seen in outcomes.items() if unit != turn.unit and seen.failure is None}

@@ -11,12 +11,13 @@ import pytest
 
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.errors import Refused
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.outcome import Done, Outcome
-from ansible_collections.bettercompute.bcd.plugins.module_utils.core.plan import Answer
+from ansible_collections.bettercompute.bcd.plugins.module_utils.core.plan import Answer, Pending, Plan, Unit
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.predict import PredictedHost
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.records import Records
+from ansible_collections.bettercompute.bcd.plugins.module_utils.core.step import Effect, run
 from ansible_collections.bettercompute.bcd.plugins.module_utils.front.turns import take_some, take_turns
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.section import Turn
-from tests.unit.fake_host import FakeHost
+from tests.unit.fake_host import FakeHost, Program
 from tests.unit.shelf import Shelf
 
 
@@ -93,6 +94,46 @@ def test_what_a_later_unit_may_bring_is_known_after_it(shelf: Shelf) -> None:
     outcomes = take(ask("a", "b"), shelf, PredictedHost(FakeHost()))
     assert outcomes["a"].steps == (Done("a: known after bring has run", "none", False, later=True),)
     assert (outcomes["a"].state, outcomes["a"].changed) == ("progressing", True)
+
+
+def setter(shelf: Shelf, name: str, asks: str, *poisons: str) -> None:
+    """A unit that asks a program, and runs another that makes the answers of some unknown; it waits for a reboot."""
+
+    def look(host: Any, _settings: Any, _past: Any) -> str:
+        return str(host.ask((asks,)).out)
+
+    def plan(_settings: Any, now: str, _past: Any) -> Plan:
+        effects = tuple(Effect("program", program, f"{name} has set it") for program in poisons)
+        steps = () if now == "set" else (run(("set", name), f"set {name}", effects=effects),)
+        return Plan(steps, (Pending("RebootRequired", f"{name}: reboot the node"),))
+
+    shelf.units[name] = Unit(name, (), dict, look, plan, lambda _now, _past: Plan())
+
+
+def asked(**said: str) -> PredictedHost:
+    """A host on which each program says so."""
+    return PredictedHost(FakeHost(programs={name: says(text) for name, text in said.items()}))
+
+
+def says(text: str) -> Program:
+    return lambda _host, _argv: Answer(0, text)
+
+
+def test_what_is_known_after_a_unit_s_own_steps_is_no_line_of_its_next_turn(shelf: Shelf) -> None:
+    setter(shelf, "a", "ask-a", "ask-a")
+    shelf.keeper("b")
+    outcomes = take(ask("a", "b"), shelf, asked(**{"ask-a": "not set"}))
+    assert outcomes["a"].steps == (Done("set a", "none", False),)
+    assert [wait.message for wait in outcomes["a"].pending] == ["a: reboot the node"]
+    assert (outcomes["a"].state, outcomes["a"].changed, outcomes["b"].changed) == ("progressing", True, True)
+
+
+def test_what_is_known_after_a_later_unit_s_steps_is_a_line(shelf: Shelf) -> None:
+    setter(shelf, "a", "ask-a", "ask-a")
+    setter(shelf, "b", "ask-b", "ask-a", "ask-b")
+    outcomes = take(ask("a", "b"), shelf, asked(**{"ask-a": "set", "ask-b": "not set"}))
+    assert outcomes["a"].steps == (Done("a: known after b has set it", "none", False, later=True),)
+    assert outcomes["b"].steps == (Done("set b", "none", False),)
 
 
 def test_a_failure_holds_back_no_other_and_is_not_tried_twice(shelf: Shelf) -> None:

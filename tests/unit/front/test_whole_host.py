@@ -232,6 +232,18 @@ def test_a_quiet_pass_over_a_plain_host_imports_less() -> None:
     assert for_others & {*told["files"]} == set()
 
 
+def test_no_unit_says_of_itself_that_it_is_known_after_its_own_steps() -> None:
+    """Where the driver runs and the GPUs are not as they should be, each unit is looked at twice."""
+    host = WholeHost()
+    gpus = {"gpu-settings", "mig-layout", "gpu-sharing", "container-toolkit"}
+    go(host, {name: settings for name, settings in UNITS.items() if name not in gpus})
+    planned = {unit["unit"]: unit["steps"] for unit in go(PredictedHost(host), UNITS)["units"]}
+    told = [step["action"] for name in ("gpu-settings", "mig-layout") for step in planned[name]]
+    assert any(line.startswith("set the power limit of GPU 1") for line in told)
+    assert any(line.startswith("create ") for line in told)
+    assert [line for line in told if "known after" in line] == []
+
+
 def quiet(host: WholeHost, units: dict[str, Any]) -> dict[str, Any]:
     """What another pass imports, by a fresh interpreter."""
     recorder = Recorder(host)

@@ -12,37 +12,25 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..core.errors import StepFailed
 from . import cdi
-from .assignment import HOLD, KUBERNETES, Device, Limits
-from .atoms import GPU, MIG, is_slot
+from .assignment import HOLD, KUBERNETES, OUR_KEYS, Device, Limits
+from .atoms import is_slot
+from .device_atoms import GPU, MIG, SLOT, Resolved
 from .devices_seen import Held, Vendor
 from .gpu_sharing_service import PIPE
 from .hold_edits import Edits, Source, below, commons, lost, merged, sources, within, without
 from .holds import CDI, DEVICE_ID, EVERY, KIND, spec_devices
 
-if TYPE_CHECKING:
-    from .device_atoms import Resolved
-
 ENV_FILES = "/run/bcd/allocations"
-SLOT = "gpu.slot"  # the class
 ALLOCATION_ID, RESERVATION_ID = "bcd.dev/allocation-id", "bcd.dev/reservation-id"  # annotations, as are these
 GENERATION, CGROUP_PARENT, BINDING = "bcd.dev/generation", "bcd.dev/cgroup-parent", "bcd.dev/binding"
 VISIBLE = "NVIDIA_VISIBLE_DEVICES"
 NOTHING = "void"  # what the NVIDIA runtime takes for no device: images come with "all"
 OF_DEVICE = "BCD_DEVICE_ID"
 NUMBER = re.compile(r"[0-9]{1,18}")  # a generation
-# What nobody else sets in a hold.
-VARIABLES = (
-    "BCD_ALLOCATION_ID",
-    "BCD_CGROUP_PARENT",
-    OF_DEVICE,
-    "BCD_RESERVATION_ID",
-    "CUDA_MPS_PIPE_DIRECTORY",
-    VISIBLE,
-)
 MPS_MOUNTS = tuple(
     {"hostPath": path, "containerPath": path, "options": ["rw", "nosuid", "nodev", "bind"]}
     for path in (PIPE, "/dev/shm")  # noqa: S108 - the client and the daemon share memory there
@@ -92,7 +80,7 @@ def render(
     spec["devices"] = []
     for each in resolved:
         entry = found.get(each.visible)
-        edits = within(merged(without(entry.device, VARIABLES)), ceiling, entry.path) if entry else {}
+        edits = within(merged(without(entry.device, OUR_KEYS)), ceiling, entry.path) if entry else {}
         spec["devices"].append(_device(each.device.id, edits))
     spec["containerEdits"] = within(merged(ours, *commons(found, vendors)), ceiling, files)
     if below(ceiling, "0.6.0"):
@@ -174,7 +162,7 @@ def env_file(held: Held, visible: Sequence[str], mps: bool) -> str:
 
 def env_in(text: str) -> tuple[str, ...]:
     """The assignment's lines in an env file of ours."""
-    return tuple(line for line in text.split("\n") if line and line.partition("=")[0] not in VARIABLES)
+    return tuple(line for line in text.split("\n") if line and line.partition("=")[0] not in OUR_KEYS)
 
 
 # -- what the host lacks, and what is left out

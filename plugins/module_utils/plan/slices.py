@@ -98,13 +98,12 @@ def settle(todo: Todo, allocation: str, limits: Limits, seen: Slice | None, cont
         todo.add(fail(f"make {name(allocation)}", missing))
         return
     now = seen or Slice()
+    without = _no_such_pages(allocation, huge, now, controllers) or _not_effective(allocation, limits, now)
     steps = [*_start(allocation, properties, now), *_limit_pages(allocation, huge, now, controllers)]
-    if steps:
-        todo.add(*steps[:-1], steps[-1]._replace(barrier=True))
-        return
-    without = _not_effective(allocation, limits, now)
     if without:
         todo.add(fail(f"check the limits of {name(allocation)}", without))
+    elif steps:
+        todo.add(*steps[:-1], steps[-1]._replace(barrier=True))
 
 
 def _missing(allocation: str, properties: tuple[Property, ...], huge: bool, controllers: Mapping[str, str]) -> str:
@@ -177,11 +176,23 @@ def _limit_pages(allocation: str, huge: Mapping[str, int], now: Slice, controlle
     return steps
 
 
+def _no_such_pages(allocation: str, huge: Mapping[str, int], now: Slice, controllers: Mapping[str, str]) -> str:
+    """Which limit the kernel has no file for, although it limits huge pages there; "" where it has all."""
+    limited = now.active and "hugetlb" in controllers.get(f"{PARENT}/cgroup.subtree_control", "").split()
+    lacking = [size for size in huge if limited and now.files.get(f"hugetlb.{size}.max") is None]
+    if not lacking:
+        return ""
+    return (
+        f"{name(allocation)} has no hugetlb.{lacking[0]}.max: this kernel has no pages of {lacking[0]}, so assign none"
+    )
+
+
 def _not_effective(allocation: str, limits: Limits, now: Slice) -> str:
     """Which CPUs or nodes the kernel uses although they are not the slice's: its parent has none of those, say."""
     for what, file, text in (("CPUs", "cpuset.cpus", limits.cpus), ("nodes", "cpuset.mems", limits.mems)):
         effective = now.files.get(f"{file}.effective")
-        if text and effective is not None and not set(parse(effective)) <= set(parse(text)):
+        set_as_given = text and parse(now.files.get(file) or "") == parse(text)
+        if text and set_as_given and effective is not None and not set(parse(effective)) <= set(parse(text)):
             return (
                 f"{name(allocation)} may use the {what} {effective.strip()} although its {file} is {text}: "
                 f"see that those are online, and that bcd.slice and bcd-alloc.slice are not kept from them"

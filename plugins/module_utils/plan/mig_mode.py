@@ -64,8 +64,9 @@ def plan_mode(todo: Todo, gpu: Gpu, shown: Shown, on: bool, way: InTheWay, past:
     if shown.on is on and MODES.get(shown.pending, on) is on:
         return True
     if not is_waiting(shown, on):
-        todo.add(mode(gpu, on))
-        if may_wait(gpu, shown, on) and _holders(way):  # then only nvidia-smi tells whether it has to be reset
+        resets = may_wait(gpu, shown, on)
+        todo.add(mode(gpu, on, resets=resets))
+        if resets and _holders(way):  # then only nvidia-smi tells whether it has to be reset
             raise NotKnownYet(f"MIG mode of GPU {gpu.index} is turned {'on' if on else 'off'}")
         return True
     if needs_reset(gpu, shown, on) and way.drm:

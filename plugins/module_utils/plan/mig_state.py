@@ -85,10 +85,17 @@ CHANGED = (smi.MIG, command_line(smi.LIST), smi.query_line(QUERIED), "nvidia-ctk
 
 
 def _change(
-    gpu: Gpu, words: tuple[str, ...], action: str, after: str, *, barrier: bool = False, tries: str = ""
+    gpu: Gpu,
+    words: tuple[str, ...],
+    action: str,
+    after: str,
+    *,
+    barrier: bool = False,
+    tries: str = "",
+    resets: bool = False,
 ) -> Step:
-    """A step on one GPU; what it changes is known only after it."""
-    effects = tuple(Effect("program", line, after) for line in CHANGED)
+    """A step on one GPU; what it changes is known only after it. `resets`: its power limit and its ECC mode too."""
+    effects = tuple(Effect("program", line, after) for line in (*CHANGED, *(_reset_too() if resets else ())))
     nodes = Effect("appears", "/dev/nvidia-caps", after)
     return run(
         (smi.SMI, *words),
@@ -101,8 +108,18 @@ def _change(
     )
 
 
-def mode(gpu: Gpu, on: bool, tries: str = "") -> Step:
-    """Turn MIG mode on or off. It may wait for a reset, and nvidia-smi exits 0 all the same."""
+def _reset_too() -> tuple[str, ...]:
+    """What gpu-settings asks: a reset brings the default power limit, and the ECC mode that was pending."""
+    from .gpu_settings import QUERIED as SETTINGS
+
+    return (smi.query_line(SETTINGS),)
+
+
+def mode(gpu: Gpu, on: bool, tries: str = "", resets: bool = False) -> Step:
+    """Turn MIG mode on or off. It may wait for a reset, and nvidia-smi exits 0 all the same.
+
+    `resets`: the driver resets the GPU for it, where nothing holds it.
+    """
     word = "on" if on else "off"
     return _change(
         gpu,
@@ -111,6 +128,7 @@ def mode(gpu: Gpu, on: bool, tries: str = "") -> Step:
         f"MIG mode of GPU {gpu.index} is turned {word}",
         barrier=True,
         tries=tries,
+        resets=resets,
     )
 
 
@@ -123,6 +141,7 @@ def reset(gpu: Gpu, tries: str = "") -> Step:
         f"GPU {gpu.index} is reset",
         barrier=True,
         tries=tries,
+        resets=True,
     )
 
 

@@ -7,8 +7,15 @@ from __future__ import annotations
 
 import pytest
 
+from ansible_collections.bettercompute.bcd.plugins.module_utils.core.outcome import Outcome
+from ansible_collections.bettercompute.bcd.plugins.module_utils.core.predict import PredictedHost
+from ansible_collections.bettercompute.bcd.plugins.module_utils.core.records import Records
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.step import Step
+from ansible_collections.bettercompute.bcd.plugins.module_utils.front.turns import take_turns
+from ansible_collections.bettercompute.bcd.plugins.module_utils.plan import section
+from ansible_collections.bettercompute.bcd.plugins.module_utils.units import catalog
 from ansible_collections.bettercompute.bcd.plugins.module_utils.units.mig_layout import UNIT
+from tests.gpu.fake import GpuHost
 from tests.gpu.model import Fault
 from tests.unit import promises
 from tests.unit.mig_hosts import A100, ALL, H100, RTX, SERVICE, go, host_of, made
@@ -31,6 +38,34 @@ def test_what_holds_an_ampere_gpu_is_stopped_for_its_reset_and_started_again() -
     resets = [call for call in host.calls if "reset" in call]
     assert resets == [f"nvidia-smi --gpu-reset -i {host.machine.cards[1].uuid}"]
     assert sorted(host.machine.clients) == ["nv-hostengine", "nvidia-persistenced"]
+
+
+def pass_of(host: GpuHost, check: bool) -> dict[str, Outcome]:
+    """A pass with a power limit on every GPU and a layout on the second."""
+    units = {"gpu-settings": {"powerLimitWatts": 300}, "mig-layout": {"gpus": [SECOND]}}
+    seen = PredictedHost(host) if check else host
+    return take_turns(section.turns(units, set()), catalog.unit, seen, Records(seen), "gpu")
+
+
+SECOND = {"select": {"index": 1}, "layout": "empty"}
+
+
+@pytest.mark.parametrize(
+    ("product", "pending", "after"),
+    [(A100, False, "MIG mode of GPU 1 is turned on"), (A100, True, "GPU 1 is reset"), (H100, False, "")],
+)
+def test_check_mode_says_that_a_power_limit_is_set_again_after_a_reset(product: str, pending: bool, after: str) -> None:
+    host = host_of(product, product)
+    for card in host.machine.cards:
+        card.power = 300.0
+    host.machine.cards[1].mig_pending = pending
+    planned = [line.action for line in pass_of(host, check=True)["gpu-settings"].steps]
+    assert planned == ([f"gpu-settings: known after {after}"] if after else [])
+    real = pass_of(host, check=False)
+    assert {name: outcome.state for name, outcome in real.items()} == dict.fromkeys(real, "converged")
+    assert ([card.power for card in host.machine.cards], host.machine.cards[1].mig) == ([300.0, 300.0], True)
+    done = [line.action for line in real["gpu-settings"].steps]
+    assert done == (["set the power limit of GPU 1 to 300 W"] if after else [])
 
 
 @pytest.mark.parametrize(("current", "layout", "waits"), [(False, "off", "on"), (True, "empty", "off")])

@@ -144,7 +144,8 @@ def _counted(item: str, where: str) -> tuple[Profile, int]:
 
 def _count(name: Any, count: Any, where: str) -> int:
     if not isinstance(count, int) or isinstance(count, bool) or not 1 <= count <= 999:
-        raise Refused(f"{where} asks for {count!r} of {name!r}: give a count from 1 on, or leave the profile out")
+        shown = "null" if count is None else repr(count)
+        raise Refused(f"{where} asks for {shown} of {name!r}: give a count from 1 on, or leave the profile out")
     return count
 
 

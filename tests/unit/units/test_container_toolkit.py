@@ -242,6 +242,7 @@ def test_removal_makes_a_restart_that_is_owed() -> None:
     [
         ({"runtimes": ["lxc"]}, "runtimes: 'lxc': name some of containerd, docker, crio, podman"),
         ({"runtimes": [1]}, "runtimes: 1: name some of"),
+        ({"runtimes": [None]}, "runtimes: null: name some of"),
         ({"cdi": "yes"}, "cdi is a string ('yes'), and takes true or false"),
         ({"cdi": 1}, "cdi is an integer (1), and takes true or false"),
         ({"runtime": []}, "'runtime' is no setting of this unit (it takes cdi, runtimes)"),

@@ -61,8 +61,9 @@ def check(given: dict[str, Any]) -> Settings:
     runtimes = wire.get("runtimes")
     wrong = [name for name in runtimes or () if name not in RUNTIMES]
     if wrong:
+        named = ", ".join("null" if name is None else repr(name) for name in wrong)
         raise Refused(
-            f"{UNIT}: runtimes: {', '.join('null' if name is None else repr(name) for name in wrong)}: name some of {', '.join(RUNTIMES)}, or leave it out for "
+            f"{UNIT}: runtimes: {named}: name some of {', '.join(RUNTIMES)}, or leave it out for "
             "those that are installed"
         )
     return Settings(wire.get("cdi", True), None if runtimes is None else tuple(dict.fromkeys(runtimes)))

@@ -53,6 +53,7 @@ class FakeHost(Host):
         self.asked: list[tuple[str, ...]] = []
         self.stdin = ""
         self.now = 0.0
+        self.unix = 1_800_000_000
         self.user = 0
 
     def text(self, path: str) -> str | None:
@@ -131,6 +132,9 @@ class FakeHost(Host):
 
     def clock(self) -> float:
         return self.now
+
+    def time(self) -> int:
+        return self.unix
 
     def sleep(self, seconds: float) -> None:
         self.now += seconds

@@ -130,6 +130,10 @@ class PredictedHost(Host):
         """As Host.boot_id: nothing here reboots."""
         return self._real.boot_id()
 
+    def time(self) -> int:
+        """As Host.time."""
+        return self._real.time()
+
     def sleep(self, seconds: float) -> None:
         """A prediction waits for nothing."""
 

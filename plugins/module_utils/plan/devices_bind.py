@@ -1,0 +1,202 @@
+# Copyright (c) 2026 bettercompute
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""New holds, in the section's order: what speaks against one, else the steps that bind it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from ..core.errors import StepFailed
+from ..core.step import fail, write
+from . import hold_spec
+from .assignment import BINDINGS, Assignment, Device, Limits
+from .conflicts import Claims
+from .device_atoms import Failure, Resolved, resolve, unsupported
+from .devices_keep import complete, settle_slice, spec_of
+from .devices_seen import BINDING, Held
+from .devices_work import Work
+from .hold_record import record_path, render
+from .holds import PENDING
+
+if TYPE_CHECKING:
+    from .admission import Ledger
+
+UNPRIVILEGED = (
+    "bcd node runs without root and without [helper]: it cannot write /etc/cdi or create hold slices "
+    "(run bcd node as root, or under bcd helper)"
+)
+UNREADABLE_MEMORY = "host memory unreadable; binding without host-side admission"
+
+
+class Bind:
+    """The claims and bookings of one plan: each new hold is held to them, and counts in them for those after it.
+
+    `leaving` are the devices that are free once this plan's releases are through. A new hold that wants one of them is
+    bound by the look after, so that a release which fails never leaves one device to two.
+    """
+
+    def __init__(self, work: Work, leaving: Mapping[str, tuple[Device, ...]]) -> None:
+        self._work = work
+        self._leaving = Claims()
+        for allocation, devices in leaving.items():
+            self._leaving.add(allocation, devices)
+        self._firm = _claims(work, leaving)
+        held = work.now.held
+        self._more_memory = any(_books(held[name].limits) for name in leaving if name in held)
+        self._booking_waits = False  # of one hold waits, and those after it wait with it: the section's order is kept
+        self._ledger: list[Ledger] = []
+
+    def mend(self) -> None:
+        """Bind anew what is wanted and there, and whose files do not say what it holds: nobody knows but the section.
+
+        Where something speaks against that, it counts as holding every GPU, and its lane fails.
+        """
+        every = []
+        for wanted in self._work.wanted.values():
+            held = self._work.now.held.get(wanted.allocation)
+            if held is None or not held.fault:
+                continue
+            every.append(wanted.allocation)
+            with self._work.todo.lane(wanted.allocation):
+                failure = self._new(wanted)
+                if failure is None:
+                    self._leaving.add_every(every.pop())
+                else:
+                    message = f"{held.fault} (it is not bound anew, since {failure.message})"
+                    self._work.todo.add(fail(f"bind {wanted.allocation} anew", message, retryable=False))
+        for allocation in every:
+            self._firm.add_every(allocation)
+
+    def new(self) -> list[dict[str, str]]:
+        """Plan the holds that are not there; of each that cannot be honoured its allocation, reason and message."""
+        from .events import failed
+
+        work, found = self._work, []
+        for wanted in work.section.assignments:
+            if wanted.allocation in work.now.held:
+                continue
+            with work.todo.lane(wanted.allocation):
+                if wanted.allocation not in work.wanted:
+                    pending = f"{wanted.allocation}: its release waits for pods that have what it had"
+                    work.todo.wait("NotReady", f"{pending}: it is bound anew once they are gone")
+                    continue
+                failure = self._new(wanted)
+                if failure is None:
+                    continue
+                found.append({"allocation_id": wanted.allocation, **failure._asdict()})
+                if work.now.root:  # another account can write nothing
+                    work.journal.add(work.todo, failed(wanted.allocation, work.section.generation, *failure))
+        return found
+
+    def _new(self, wanted: Assignment) -> Failure | None:
+        """Plan one hold, or say what it waits for; its failure where the first of the checks that fails decides."""
+        resolved = self._resolved(wanted)
+        if isinstance(resolved, Failure):
+            return resolved
+        conflict = self._firm.conflict(wanted.devices)
+        if conflict:
+            return Failure("overlap", conflict)
+        waits = self._leaving.conflict(wanted.devices) or self._booked(wanted.limits)
+        if isinstance(waits, Failure):
+            return waits
+        if waits:
+            self._leaving.add(wanted.allocation, wanted.devices)
+            self._booking_waits = self._booking_waits or _books(wanted.limits)
+            self._work.todo.wait("NotReady", f"{wanted.allocation}: {waits}: it is bound once that is released")
+            return None
+        self._firm.add(wanted.allocation, wanted.devices)
+        self._steps(wanted, resolved)
+        return None
+
+    def _resolved(self, wanted: Assignment) -> tuple[Resolved, ...] | Failure:
+        """The devices, when nothing but other holds and the host's memory can speak against the hold."""
+        if wanted.binding not in BINDINGS:
+            return Failure("unsupported-binding", f"binding {wanted.binding} is not supported")
+        if not self._work.now.root:
+            return Failure("node-unprivileged", UNPRIVILEGED)
+        return unsupported(wanted.devices) or resolve(wanted.devices, self._work.cards(), self._work.section.slots)
+
+    def _booked(self, limits: Limits | None) -> str | Failure:
+        """Book the limits with the host; what they wait for, or why they cannot be had. Raises StepFailed.
+
+        What a release of this plan sets free is not there before it is through.
+        """
+        if limits is None:
+            return ""
+        from . import slices
+
+        fault = slices.fault(limits)
+        if fault:
+            raise StepFailed(fault)
+        if not _books(limits):
+            return ""
+        if self._booking_waits:
+            return "one before it waits for memory"
+        refusal = self._refusal(limits)
+        if refusal and self._more_memory:
+            return refusal
+        return Failure("resources-exhausted", refusal) if refusal else ""
+
+    def _refusal(self, limits: Limits) -> str:
+        now = self._work.now
+        if now.memory is None:
+            self._work.note(UNREADABLE_MEMORY)
+        if not self._ledger:
+            from .admission import Ledger
+
+            self._ledger.append(Ledger(now.memory, now.held, now.slices, now.domains, self._work.section.instances))
+        return self._ledger[0].admit(limits)
+
+    def _steps(self, wanted: Assignment, resolved: tuple[Resolved, ...]) -> None:
+        """Slice, record, specification, env file, event, and the record that it is bound; raises StepFailed before."""
+        work, now = self._work, self._work.now
+        held = Held(
+            wanted.allocation,
+            wanted.devices,
+            wanted.binding,
+            wanted.reservation,
+            work.section.generation,
+            wanted.limits,
+            wanted.env,
+            now.time,
+            BINDING,
+        )
+        hold_spec.require_paths(held, resolved, now.vendors, now.wsl)
+        spec = spec_of(work, held, resolved)
+        env = hold_spec.env_file(held, [each.visible for each in resolved], now.mps)
+        settle_slice(work, held)
+        name = held.allocation
+        files = (
+            (record_path(name), render(held), 0o600, "what is to be held"),
+            (hold_spec.spec_path(name), spec, 0o644, "the CDI specification"),
+            (hold_spec.env_path(name), env, 0o644, "the env file"),
+        )
+        for path, text, mode, what in files:
+            work.todo.add(write(path, text, f"write {path}: {what} of {name}", mode=mode))
+        complete(work, held)
+
+
+def _claims(work: Work, leaving: Mapping[str, tuple[Device, ...]]) -> Claims:
+    """What is held whatever becomes of this plan: by VMs, by holds that stay, by releases that still wait."""
+    from .passthrough import passed_on
+
+    now = work.now
+    claims = Claims(passed_on(work.section, now))
+    for held in now.held.values():
+        if held.fault and held.allocation not in work.wanted:
+            claims.add_every(held.allocation)
+        elif not held.fault and held.allocation not in leaving:
+            claims.add(held.allocation, held.devices)
+    for release in now.releases:
+        if release.allocation not in leaving:
+            claims.add(release.allocation, release.devices)
+    if now.unread_releases or now.lost_releases:
+        claims.add_every(PENDING)
+    return claims
+
+
+def _books(limits: Limits | None) -> bool:
+    """Whether limits take memory of the host, or huge pages: these alone are admitted."""
+    return limits is not None and any((limits.memory_bytes, limits.hugepages_2mi, limits.hugepages_1gi))

@@ -82,7 +82,10 @@ class _Stream:
 
     def send(self, data: bytes) -> None:
         self._wait()
-        self._peer.sendall(data)
+        try:
+            self._peer.sendall(data)
+        except (BrokenPipeError, ConnectionResetError):
+            return  # what it said before it closed is still to be read
 
     def frame(self) -> tuple[int, int, int, bytes]:
         """The next frame: its type, its flags, its stream, its payload."""
@@ -95,7 +98,10 @@ class _Stream:
     def _take(self, size: int) -> bytes:
         while len(self._buffer) < size:
             self._wait()
-            got = self._peer.recv(65_536)
+            try:
+                got = self._peer.recv(65_536)
+            except ConnectionResetError:
+                got = b""
             if not got:
                 raise Broken("it closed the connection")
             self._buffer += got

@@ -6,12 +6,14 @@
 from __future__ import annotations
 
 import json
-from typing import Any, Callable, NamedTuple
+from typing import TYPE_CHECKING, Any, Callable, NamedTuple
 
 from ..core.errors import Refused
 from ..core.host import Host
 from ..plan import cdi
-from ..plan.devices_seen import Vendor
+
+if TYPE_CHECKING:  # a host that holds nothing needs none
+    from ..plan.devices_seen import Vendor
 
 FOLDER = "/etc/cdi"
 ENDINGS = (".json", ".yaml", ".yml")
@@ -36,6 +38,8 @@ def vendors(host: Host) -> tuple[Vendor, ...]:
 
     A runtime drops a file in which a device has no edit; what holds take of the other devices is sound all the same.
     """
+    from ..plan.devices_seen import Vendor
+
     found = vendor_specs(host, cdi.with_edits)
     return tuple(Vendor(*each, gone=gone(host, each.spec) if each.spec is not None else ()) for each in found)
 

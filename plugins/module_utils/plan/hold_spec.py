@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..core.errors import StepFailed
-from . import cdi
+from . import cdi, slices
 from .assignment import HOLD, KUBERNETES, OUR_KEYS, Device, Limits
 from .atoms import is_slot
 from .device_atoms import GPU, MIG, SLOT, Resolved
@@ -30,7 +30,7 @@ GENERATION, CGROUP_PARENT, BINDING = "bcd.dev/generation", "bcd.dev/cgroup-paren
 VISIBLE = "NVIDIA_VISIBLE_DEVICES"
 NOTHING = "void"  # what the NVIDIA runtime takes for no device: images come with "all"
 OF_DEVICE = "BCD_DEVICE_ID"
-NUMBER = re.compile(r"[0-9]{1,18}")  # a generation
+NUMBER = re.compile(r"[0-9]{1,20}")  # a generation
 MPS_MOUNTS = tuple(
     {"hostPath": path, "containerPath": path, "options": ["rw", "nosuid", "nodev", "bind"]}
     for path in (PIPE, "/dev/shm")  # noqa: S108 - the client and the daemon share memory there
@@ -59,7 +59,7 @@ def env_path(allocation: str) -> str:
 def cgroup_parent(held: Held) -> str:
     """The slice that a hold's containers belong in, "" for a hold without one: the kubelet has slices of its own."""
     sliced = held.limits is not None and held.binding != KUBERNETES
-    return f"bcd-alloc-{held.allocation}.slice" if sliced else ""
+    return slices.name(held.allocation) if sliced else ""
 
 
 # -- the specification
@@ -174,7 +174,7 @@ def lacking(vendors: Sequence[Vendor], resolved: Sequence[Resolved], wsl: bool =
         return ()
     found = sources((each.visible for each in resolved), vendors, wsl)
     gone = {vendor.path: set(vendor.gone) for vendor in vendors}
-    missing = set()
+    missing: set[tuple[str, str]] = set()
     for entry in found.values():
         devices = [{"containerEdits": entry.device}]
         needed = cdi.host_paths({"containerEdits": entry.common, "devices": devices})

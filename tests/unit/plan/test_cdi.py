@@ -16,6 +16,7 @@ from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.cdi import 
     faults,
     host_paths,
     minimum_version,
+    with_edits,
 )
 from tests import captures
 
@@ -41,6 +42,10 @@ def changed(path: str, value: Any) -> dict[str, Any]:
     else:
         at[key] = value
     return spec
+
+
+def net(host: str, name: str) -> dict[str, str]:
+    return {"hostInterfaceName": host, "name": name}
 
 
 RECORDED = [name for name in captures.names("ctk_cdi") if "json" in name or "no_all" in name]
@@ -102,6 +107,7 @@ def test_the_version_follows_the_content(path: str, value: Any, needs: str) -> N
         ("kind", "a/b-", "its kind 'a/b-' is no vendor/class"),
         ("extra", 1, "it has 'extra', which no CDI specification has"),
         ("devices", None, "it has no devices"),
+        ("devices", [], "it has no device"),
         ("devices.0.name", "-a", "device 0 has the name '-a', which is none"),
         ("devices.0.name", "a/b", "device 0 has the name 'a/b', which is none"),
         ("devices.0.name", "", "name of device 0 is empty"),
@@ -117,6 +123,10 @@ def test_the_version_follows_the_content(path: str, value: Any, needs: str) -> N
         (f"{AT_NODE}.uid", -1, "uid of a device node of the device GPU-1 is of another kind than uint32"),
         ("containerEdits.hooks", [{"hookName": "x", "path": "/x"}], "a hook of all devices has the name 'x'"),
         ("containerEdits.mounts", [{"hostPath": "/x"}], "a mount of all devices has no containerPath"),
+        ("containerEdits.netDevices", [{"hostInterfaceName": "a"}], "a network device of all devices has no name"),
+        ("containerEdits.netDevices", [net("a", "x"), net("a", "y")],
+         "the hostInterfaceName a is there twice in all devices"),
+        ("containerEdits.netDevices", [net("a", "x"), net("b", "x")], "the name x is there twice in all devices"),
         ("containerEdits.intelRdt", {"closID": ".."}, "the closID '..' of all devices is none"),
     ],
 )  # fmt: skip
@@ -132,6 +142,22 @@ def test_null_is_no_value() -> None:
 
 def test_a_device_is_there_once() -> None:
     assert faults({**SOUND, "devices": SOUND["devices"] * 2}) == ["the device GPU-1 is there twice"]
+
+
+@pytest.mark.parametrize(
+    "edits",
+    [{}, {"containerEdits": {}}, {"containerEdits": {"env": [], "mounts": []}}, {"containerEdits": {"env": None}}],
+)
+def test_a_device_without_edits_is_set_aside(edits: dict[str, Any]) -> None:
+    spec = with_edits({**SOUND, "devices": [*SOUND["devices"], {"name": "GPU-2", **edits}]})
+    assert spec == SOUND
+    assert faults(spec) == []
+
+
+@pytest.mark.parametrize("given", [None, 1, [], {}, {"devices": 1}, {"devices": [1, {"containerEdits": 1}]}])
+def test_what_is_no_specification_is_set_aside_by_nobody(given: Any) -> None:
+    assert with_edits(given) == given
+    assert faults(given)
 
 
 @pytest.mark.parametrize("text", ["[]", "null", "1", '{"devices": 1}', '{"cdiVersion": 1, "kind": [], "devices": [1]}'])

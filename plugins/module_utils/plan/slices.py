@@ -98,12 +98,14 @@ def settle(todo: Todo, allocation: str, limits: Limits, seen: Slice | None, cont
         todo.add(fail(f"make {name(allocation)}", missing))
         return
     now = seen or Slice()
-    without = _no_such_pages(allocation, huge, now, controllers) or _not_effective(allocation, limits, now)
+    missing = _no_such_pages(allocation, huge, now, controllers)
     steps = [*_start(allocation, properties, now), *_limit_pages(allocation, huge, now, controllers)]
-    if without:
-        todo.add(fail(f"check the limits of {name(allocation)}", without))
-    elif steps:
+    if not missing and steps:
         todo.add(*steps[:-1], steps[-1]._replace(barrier=True))
+        return
+    missing = missing or _not_effective(allocation, limits, now)
+    if missing:
+        todo.add(fail(f"check the limits of {name(allocation)}", missing))
 
 
 def _missing(allocation: str, properties: tuple[Property, ...], huge: bool, controllers: Mapping[str, str]) -> str:

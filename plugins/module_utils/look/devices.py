@@ -11,7 +11,7 @@ from ..core.errors import StepFailed, Unreadable
 from ..core.host import Host
 from ..core.plan import Past
 from ..core.step import File
-from ..core.unknown import later
+from ..core.unknown import is_known, later
 from ..plan.assignment import ALLOCATION, HOLD, Section
 from ..plan.devices_seen import Held, Now
 from ..plan.gpu_sharing_service import SERVICE, is_ours
@@ -37,15 +37,16 @@ def look(host: Host, section: Section, past: Past) -> Now:
         now = _of_roots(host, now)
     wanted = section.assignments
     new = [one for one in wanted if one.allocation not in now.held or now.held[one.allocation].fault]
-    if wanted or section.passthrough or now.passed or now.releases or now.lost_releases:
+    passed = bool(now.passed) if is_known(now.passed) else False
+    if wanted or section.passthrough or passed or now.releases or now.lost_releases:
         now = now._replace(cards=later(cards, host), wsl=host.exists(WSL))
     if any(one.binding == HOLD for one in wanted):
-        now = now._replace(vendors=vendors(host), mps=is_ours(host.file(f"{UNITS}/{SERVICE}")))
+        now = now._replace(vendors=later(vendors, host), mps=is_ours(host.file(f"{UNITS}/{SERVICE}")))
     if any(one.limits for one in wanted) or any(one.limits for one in now.held.values()):
         from .slices import controllers
 
-        now = now._replace(controllers=controllers(host))
-    if new or section.passthrough or now.passed:
+        now = now._replace(controllers=later(controllers, host))
+    if new or section.passthrough or passed:
         now = _with_machines(host, now)
     if any(one.limits for one in new):
         now = _with_memory(host, now)
@@ -60,9 +61,9 @@ def _of_roots(host: Host, now: Now) -> Now:
 
     releases = pending(host)
     return now._replace(
-        slices=slices(host),
+        slices=later(slices, host),
         events=events(host),
-        passed=passed(host),
+        passed=later(passed, host),
         releases=releases.releases,
         unread_releases=releases.fault,
         releases_text=releases.text,
@@ -74,7 +75,7 @@ def _with_machines(host: Host, now: Now) -> Now:
     from .domains import domains
     from .passthrough import on_vfio
 
-    return now._replace(domains=domains(host), vfio=on_vfio(host))
+    return now._replace(domains=later(domains, host), vfio=later(on_vfio, host))
 
 
 def _with_memory(host: Host, now: Now) -> Now:

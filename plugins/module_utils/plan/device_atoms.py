@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from ..core.errors import StepFailed
+from ..core.errors import NotReady, StepFailed
 from .assignment import Device
 from .devices_seen import Card
 
@@ -52,11 +52,13 @@ def unsupported(devices: Sequence[Device]) -> Failure | None:
     return None
 
 
-def resolve(devices: Sequence[Device], cards: Mapping[str, Card], slots: int) -> tuple[Resolved, ...] | Failure:
+def resolve(
+    devices: Sequence[Device], cards: Mapping[str, Card], slots: int | None = None
+) -> tuple[Resolved, ...] | Failure:
     """Each device as it is on this host, whose GPUs are `cards` by UUID, each with `slots` slots where it is shared.
 
-    All are checked for what cannot be held before any for what is missing, of which every one is named. Raises
-    StepFailed for a GPU that nvidia-smi lists and that does not answer: it is not missing, and may come back.
+    Without `slots` any slot is there, as for a hold that has it. All are checked for what cannot be held before any for
+    what is missing, of which every one is named. Raises NotReady for a GPU that does not answer now: it is not missing.
     """
     wrong = unsupported(devices)
     if wrong:
@@ -68,26 +70,29 @@ def resolve(devices: Sequence[Device], cards: Mapping[str, Card], slots: int) ->
     return tuple(one for one in found if isinstance(one, Resolved))
 
 
-def _found(device: Device, cards: Mapping[str, Card], slots: int) -> Resolved | str:
+def _found(device: Device, cards: Mapping[str, Card], slots: int | None) -> Resolved | str:
     """The device, or the sentence that it is missing."""
     uuid = device.id if device.device_class == GPU else device.id.partition("/")[0]
     card = cards.get(uuid)
     if card is None:
         return f"{uuid} not present"
     if card.fault:
-        raise StepFailed(card.fault)
+        raise NotReady(card.fault)
     if device.device_class == MIG:
         return _mig(device, card)
     if device.device_class == SLOT:
         slot = device.id.partition("/")[2]
-        if int(slot[1:]) >= slots:
+        if slots is not None and int(slot[1:]) >= slots:
             return f"{uuid} has no slot {slot}: this host has {slots} a GPU"
     return Resolved(device, uuid, uuid)
 
 
 def _mig(device: Device, card: Card) -> Resolved | str:
     named = MIG_ID.fullmatch(device.id)
-    visible = card.mig.get((int(named.group(2)), int(named.group(3)))) if named else None
+    try:
+        visible = card.mig.get((int(named.group(2)), int(named.group(3)))) if named else None
+    except StepFailed as fault:
+        raise NotReady(fault.message) from None
     if not visible:
         return f"{card.uuid} has no MIG instance {device.id.partition('/')[2]}"
     return Resolved(device, card.uuid, visible)

@@ -9,9 +9,11 @@ what cannot be honoured. So a section that moves a GPU from one allocation to an
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from ..core.plan import Past, Plan, Todo
 from ..core.unknown import is_known
-from .assignment import Section
+from .assignment import Device, Section
 from .devices_keep import keep
 from .devices_release import leftovers, let_go
 from .devices_seen import Held, Now
@@ -23,7 +25,8 @@ from .kube_releases import report
 def plan(section: Section, now: Now, _past: Past) -> Plan:
     """Every step from what the host shows to the section.
 
-    `found` has what this look showed: `held` (the allocations), `releasing`, `failures` and the `journal`.
+    `found` has what this look showed: `held` (the allocations), `releasing` and `failures`. An account that is not root
+    changes nothing: all that it is told is why its new holds are none.
     """
     todo = Todo()
     journal = Journal(now.events)
@@ -32,13 +35,7 @@ def plan(section: Section, now: Now, _past: Past) -> Plan:
     for pending in (*releases.free, *releases.waiting):
         wanted.pop(pending.allocation, None)
     work = Work(todo, section, now, journal, wanted, releases, {}, [])
-    leaving = let_go(work)
-    leftovers(work)
-    if section.passthrough or now.passed:
-        from .passthrough import keep as remember
-
-        remember(todo, section, now)
-    keep(work)
+    leaving = _plan_held(work) if now.root else {}
     failures = []
     if any(one.allocation not in now.held for one in section.assignments) or any(map(_is_lost, now.held.values())):
         from .devices_bind import Bind  # a host that has all its holds binds none
@@ -46,13 +43,25 @@ def plan(section: Section, now: Now, _past: Past) -> Plan:
         bind = Bind(work, leaving)
         bind.mend()
         failures = bind.new()
-    journal.settle(todo, section.acknowledge)
+    if now.root:
+        journal.settle(todo, section.acknowledge)
     todo.note(*work.notes)
     todo.found("held", sorted(now.held))
     todo.found("releasing", [release.allocation for release in now.releases])
     todo.found("failures", failures)
-    todo.found("journal", now.events)
     return todo.plan()
+
+
+def _plan_held(work: Work) -> Mapping[str, tuple[Device, ...]]:
+    """What becomes of the holds that are there; the devices that this sets free, by allocation."""
+    leaving = let_go(work)
+    leftovers(work)
+    if work.section.passthrough or not is_known(work.now.passed) or work.now.passed:
+        from .passthrough import keep as remember
+
+        remember(work.todo, work.section, work.now)
+    keep(work)
+    return leaving
 
 
 def _is_lost(held: Held) -> bool:

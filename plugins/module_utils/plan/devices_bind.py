@@ -42,7 +42,8 @@ class Bind:
         self._leaving = Claims()
         for allocation, devices in leaving.items():
             self._leaving.add(allocation, devices)
-        self._firm = _claims(work, leaving)
+        self._leaves = leaving
+        self._claims: list[Claims] = []
         held = work.now.held
         self._more_memory = any(_books(held[name].limits) for name in leaving if name in held)
         self._booking_waits = False  # of one hold waits, and those after it wait with it: the section's order is kept
@@ -53,7 +54,7 @@ class Bind:
 
         Where something speaks against that, it counts as holding every GPU, and its lane fails.
         """
-        every = []
+        every: list[str] = []
         for wanted in self._work.wanted.values():
             held = self._work.now.held.get(wanted.allocation)
             if held is None or not held.fault:
@@ -67,7 +68,7 @@ class Bind:
                     message = f"{held.fault} (it is not bound anew, since {failure.message})"
                     self._work.todo.add(fail(f"bind {wanted.allocation} anew", message, retryable=False))
         for allocation in every:
-            self._firm.add_every(allocation)
+            self._firm().add_every(allocation)
 
     def new(self) -> list[dict[str, str]]:
         """Plan the holds that are not there; of each that cannot be honoured its allocation, reason and message."""
@@ -95,7 +96,7 @@ class Bind:
         resolved = self._resolved(wanted)
         if isinstance(resolved, Failure):
             return resolved
-        conflict = self._firm.conflict(wanted.devices)
+        conflict = self._firm().conflict(wanted.devices)
         if conflict:
             return Failure("overlap", conflict)
         waits = self._leaving.conflict(wanted.devices) or self._booked(wanted.limits)
@@ -106,9 +107,15 @@ class Bind:
             self._booking_waits = self._booking_waits or _books(wanted.limits)
             self._work.todo.wait("NotReady", f"{wanted.allocation}: {waits}: it is bound once that is released")
             return None
-        self._firm.add(wanted.allocation, wanted.devices)
+        self._firm().add(wanted.allocation, wanted.devices)
         self._steps(wanted, resolved)
         return None
+
+    def _firm(self) -> Claims:
+        """What is held whatever becomes of this plan; raises what keeps virtual machines from being seen."""
+        if not self._claims:
+            self._claims.append(_claims(self._work, self._leaves))
+        return self._claims[0]
 
     def _resolved(self, wanted: Assignment) -> tuple[Resolved, ...] | Failure:
         """The devices, when nothing but other holds and the host's memory can speak against the hold."""
@@ -179,7 +186,7 @@ class Bind:
 
 
 def _claims(work: Work, leaving: Mapping[str, tuple[Device, ...]]) -> Claims:
-    """What is held whatever becomes of this plan: by VMs, by holds that stay, by releases that still wait."""
+    """The devices of VMs, of holds that stay, and of releases that still wait."""
     from .passthrough import passed_on
 
     now = work.now

@@ -46,8 +46,8 @@ def _keep(work: Work, held: Held, assignment: Assignment) -> None:
     settle_slice(work, held)
     put(work, record_path(held.allocation), render(held), held.record_text, held, mode=0o600)
     try:
-        resolved = resolve(held.devices, work.cards(), work.section.slots)
-    except (NotKnownYet, NotReady, StepFailed):
+        resolved = resolve(held.devices, work.cards())
+    except (NotKnownYet, NotReady):
         _restore_env(work, held)
         raise
     if isinstance(resolved, Failure):
@@ -117,7 +117,7 @@ def _say_what_waits(work: Work, held: Held, wanted: Assignment) -> None:
     """Note what an assignment asks of a hold that has it otherwise."""
     pairs = {
         "binding": (held.binding, wanted.binding),
-        "devices": (held.devices, wanted.devices),
+        "devices": ({one.id for one in held.devices}, {one.id for one in wanted.devices}),
         "limits": (held.limits, wanted.limits),
         "env": (held.env, wanted.env),
         "reservation_id": (held.reservation, wanted.reservation),

@@ -18,7 +18,7 @@ from .devices_seen import Held
 from .devices_work import Work
 from .hold_record import record_path, render
 
-RELEASES = "Kubernetes releases"  # the lane of releasing.json
+RELEASES, SLICES = "Kubernetes releases", "slices"  # lanes: of releasing.json, of what holds left behind
 
 
 def let_go(work: Work) -> Mapping[str, tuple[Device, ...]]:
@@ -85,10 +85,11 @@ def _stop_slice(work: Work, allocation: str) -> None:
 
 def leftovers(work: Work) -> None:
     """Stop slices whose workload outlived its hold, once they are empty."""
-    for allocation in work.now.slices:
-        if allocation not in work.wanted and allocation not in work.now.held:
-            with work.todo.lane(allocation):
-                _stop_slice(work, allocation)
+    with work.todo.lane(SLICES):
+        for allocation in work.now.slices:
+            if allocation not in work.wanted and allocation not in work.now.held:
+                with work.todo.lane(allocation):
+                    _stop_slice(work, allocation)
 
 
 def _releases(work: Work) -> Mapping[str, tuple[Device, ...]]:
@@ -105,7 +106,8 @@ def _releases(work: Work) -> Mapping[str, tuple[Device, ...]]:
     from . import kube_releases as kube
     from .events import released
 
-    kube.conditions(work.todo, now, turn.waiting)
+    told = now if is_known(now.pods) else now._replace(pods={})
+    kube.conditions(work.todo, told if is_known(now.strangers) else told._replace(strangers=""), turn.waiting)
     if kube.quarantine(work.todo, now):
         return {}
     free = [release for release in turn.free if release.allocation not in now.held]  # what is not withdrawn waits

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
+from ..core.errors import NotReady, StepFailed
 from ..core.plan import Todo
 from .assignment import Assignment, Section
 from .device_atoms import by_uuid
@@ -35,9 +36,12 @@ class Work(NamedTuple):
     indexed: list[Mapping[str, Card]]  # of the GPUs by UUID, once they are known
 
     def cards(self) -> Mapping[str, Card]:
-        """The GPUs by UUID; raises what keeps nvidia-smi from telling."""
+        """The GPUs by UUID; raises NotReady while nvidia-smi does not tell: no driver yet, or one that hangs."""
         if not self.indexed:
-            self.indexed.append(by_uuid(self.now.cards))
+            try:
+                self.indexed.append(by_uuid(self.now.cards))
+            except StepFailed as fault:
+                raise NotReady(fault.message) from None
         return self.indexed[0]
 
     def note(self, *sentences: str) -> None:

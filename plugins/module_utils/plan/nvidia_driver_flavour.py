@@ -37,7 +37,12 @@ def flavour_for(branch: int, asked: bool | None, gpus: Sequence[PciGpu], version
     `version` is the one that was given, for messages. Raises Refused where no driver of the branch, or none of the
     flavour asked for, can run one of them.
     """
-    _refuse_branch(branch, gpus, version)
+    for gpu in gpus:
+        kind = generation(gpu.device)
+        if branch < kind.first or (kind.last and branch > kind.last):
+            from .nvidia_driver_unfit import not_served
+
+            raise not_served(gpu, branch, version)
     only = {flavour: [gpu for gpu in gpus if generation(gpu.device).flavours == (flavour,)] for flavour in FLAVOURS}
     if only[OPEN] and only[PROPRIETARY]:
         raise Refused(
@@ -54,37 +59,10 @@ def flavour_for(branch: int, asked: bool | None, gpus: Sequence[PciGpu], version
                 f"{str(asked).lower()}: leave open unset, or set it to {str(not asked).lower()}"
             )
     if flavour == OPEN and branch < FIRST_OPEN:
-        raise Refused(
-            f"{UNIT}: {_given(branch, version)} has no open kernel modules, which begin with branch {FIRST_OPEN}: "
-            f"{_give(FIRST_OPEN, version)} or a later one"
-        )
+        from .nvidia_driver_unfit import not_open
+
+        raise not_open(branch, version, FIRST_OPEN)
     return Flavour(flavour, _notes(flavour, gpus))
-
-
-def _given(branch: int, version: str) -> str:
-    """What the settings have: the version where one was given, which implies its branch."""
-    return f"version {version}" if version else f"branch {branch}"
-
-
-def _give(branch: int, version: str) -> str:
-    """What to change in the settings."""
-    return f"give a version of branch {branch}" if version else f"set branch to {branch}"
-
-
-def _refuse_branch(branch: int, gpus: Sequence[PciGpu], version: str) -> None:
-    given = f"version is {version}" if version else f"branch is {branch}"
-    for gpu in gpus:
-        kind = generation(gpu.device)
-        if kind.last and branch > kind.last:
-            raise Refused(
-                f"{UNIT}: {named(gpu)} is served up to branch {kind.last}, and {given}: "
-                f"{_give(kind.last, version)} or an earlier one"
-            )
-        if branch < kind.first:
-            raise Refused(
-                f"{UNIT}: {named(gpu)} is served from branch {kind.first} on, and {given}: "
-                f"{_give(kind.first, version)} or a later one"
-            )
 
 
 def _notes(flavour: str, gpus: Sequence[PciGpu]) -> tuple[str, ...]:

@@ -1,0 +1,35 @@
+# Copyright (c) 2026 bettercompute
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What is said of a branch, or of a version that was given instead, which cannot run a host's GPUs."""
+
+from __future__ import annotations
+
+from ..core.errors import Refused
+from .gpu_chips import PciGpu, generation, named
+from .unit_names import NVIDIA_DRIVER as UNIT
+
+
+def not_served(gpu: PciGpu, branch: int, version: str) -> Refused:
+    """The branch is from before the GPU's generation, or after it."""
+    kind = generation(gpu.device)
+    given = f"version is {version}" if version else f"branch is {branch}"
+    if branch < kind.first:
+        served, limit, other = f"from branch {kind.first} on", kind.first, "a later one"
+    else:
+        served, limit, other = f"up to branch {kind.last}", kind.last, "an earlier one"
+    return Refused(f"{UNIT}: {named(gpu)} is served {served}, and {given}: {_give(limit, version)} or {other}")
+
+
+def not_open(branch: int, version: str, first: int) -> Refused:
+    """The branch has no open kernel modules."""
+    given = f"version {version}" if version else f"branch {branch}"
+    return Refused(
+        f"{UNIT}: {given} has no open kernel modules, which begin with branch {first}: {_give(first, version)} or a "
+        "later one"
+    )
+
+
+def _give(branch: int, version: str) -> str:
+    """What to change in the settings."""
+    return f"give a version of branch {branch}" if version else f"set branch to {branch}"

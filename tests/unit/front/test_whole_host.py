@@ -32,21 +32,21 @@ OPTIONS = ("units", "wire_units", "known", "generation", "signed_spec", "secrets
 # Bytes of the project's files that a quiet pass over a converged host imports: "" whatever the section names, and each
 # unit beside that, were it alone. A little above what is measured: raise one for a reason, lower it with what is won.
 BUDGET = {
-    "": 87000,
+    "": 87250,
     "kernel-modules": 36500,
     "sysctl": 21000,
-    "hugepages": 51000,
+    "hugepages": 51250,
     "cpu": 56000,
     "iommu": 47500,
     "nvidia-driver": 83500,
-    "fabric-manager": 86500,
+    "fabric-manager": 87000,
     "gpu-settings": 40500,
-    "mig-layout": 88000,
-    "gpu-sharing": 124000,
-    "container-toolkit": 131500,
+    "mig-layout": 89000,
+    "gpu-sharing": 124500,
+    "container-toolkit": 133000,
 }
 # All together, on the host of these tests; and on one without NVSwitches whose GPUs are shared by time.
-WHOLE, PLAIN = 560000, 498000
+WHOLE, PLAIN = 565000, 503000
 
 
 def go(host: Host, units: dict[str, Any] = UNITS) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 
+from ..core.errors import Unreadable
 from ..core.host import Host
 from ..plan.devices_seen import Domain
 from ..plan.gpu import normal_pci
@@ -55,8 +56,15 @@ def _domain(host: Host, pid: str, seen: Machine, started: int) -> Domain:
 
 
 def _program(host: Host, pid: str) -> str:
-    """The name of a process's program, without its directory; "" for one of the kernel's, and one that ended."""
-    return (host.link(f"/proc/{pid}/exe") or "").removesuffix(GONE).rpartition("/")[2]
+    """The name of a process's program, without its directory; "" for one of the kernel's, and one that ended.
+
+    Where even root may not see the program, in a container, the process's own word for it counts.
+    """
+    try:
+        path = host.link(f"/proc/{pid}/exe") or ""
+    except Unreadable:
+        path = (host.read(f"/proc/{pid}/cmdline") or "").split("\0", maxsplit=1)[0]
+    return path.removesuffix(GONE).rpartition("/")[2]
 
 
 def _started(host: Host, pid: str) -> int | None:

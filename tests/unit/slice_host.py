@@ -13,7 +13,7 @@ from __future__ import annotations
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.plan import Answer
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.step import File
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.cpulist import parse, render
-from tests.unit.fake_host import FakeHost
+from tests.unit.fake_host import FakeHost, Kernel
 
 ROOT = "/sys/fs/cgroup"
 TREE = (ROOT, f"{ROOT}/bcd.slice", f"{ROOT}/bcd.slice/bcd-alloc.slice")
@@ -58,6 +58,11 @@ def reboot_slices(host: FakeHost) -> None:
         del host.files[path]
     host.put(f"{ROOT}/cgroup.subtree_control", "memory pids\n")
     host.reboot()
+
+
+def _rounded_to(each: int) -> Kernel:
+    """The kernel keeps whole pages."""
+    return lambda _host, _path, value: f"{int(value) // each * each}\n"
 
 
 class _Systemd:
@@ -119,9 +124,7 @@ class _Systemd:
         for size, each in HUGE.items():
             host.files.setdefault(f"{folder}/{size}.max", File("max\n"))
             host.files.setdefault(f"{folder}/{size}.current", File("0\n"))
-            host.kernel[f"{folder}/{size}.max"] = lambda _host, _path, value, each=each: (
-                f"{int(value) // each * each}\n"
-            )
+            host.kernel[f"{folder}/{size}.max"] = _rounded_to(each)
 
     def set_properties(self, host: FakeHost, name: str, properties: list[str]) -> Answer:
         if "CPUQuota=0%" in properties:

@@ -18,15 +18,14 @@ from .devices_seen import Domain, Held, Memory, Pool, Slice
 
 MIB = 1024 * 1024
 HEADROOM = 1024 * MIB  # bytes left to the host itself
-UNREADABLE = "host memory unreadable; binding without host-side admission"
 SIZES = (("2MB", 2048), ("1GB", 1048576))  # the kernel's name in a cgroup's files, KiB
 
 
 class Ledger:
     """What is left on this host, hold by hold: each that is admitted counts for those after it.
 
-    `memory` is None where it could not be read: then everything is admitted, and `unread` is set once something was.
-    `held` are the holds that stay; a Kubernetes hold counts as any other. `domains` run here, and `instances` are to;
+    `memory` is None where it could not be read: then everything is admitted, and the caller says so. `held` are the
+    holds that are there; a Kubernetes hold counts as any other. `domains` run here, and `instances` are to;
     one that is among the domains by libvirt's name or UUID counts once. Nothing is looked at before the first hold
     that books memory or huge pages.
     """
@@ -39,7 +38,6 @@ class Ledger:
         domains: tuple[Domain, ...],
         instances: tuple[Instance, ...],
     ) -> None:
-        self.unread = False
         self._memory = memory
         self._held = held
         self._slices = slices
@@ -53,7 +51,6 @@ class Ledger:
         if limits is None or not (limits.memory_bytes or any(_pages_of(limits).values())):
             return ""
         if self._memory is None:
-            self.unread = True
             return ""
         if self._left is None:
             self._open(self._memory)

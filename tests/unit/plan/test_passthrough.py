@@ -146,8 +146,8 @@ def test_a_gpu_that_moves_to_another_machine_is_the_first_ones_while_that_runs()
         '{"version": 2, "gpus": {}}',
         '{"version": 1}',
         '{"version": 1, "gpus": {"GPU-a": {"instance": 1}}}',
-    ]
-    + ['{"version": 1, "gpus": {"GPU-a": {"instance": "vm1", "started": true}}}'],
+        '{"version": 1, "gpus": {"GPU-a": {"instance": "vm1", "started": true}}}',
+    ],
 )
 def test_a_damaged_record_fails_its_lane_and_frees_nothing(text: str) -> None:
     with pytest.raises(StepFailed, match=r"passthrough\.json is not a record of version 1") as raised:

@@ -43,8 +43,8 @@ def parse(text: str) -> tuple[Release, ...]:
         found = json.loads(text)
         if found["version"] != VERSION:
             raise ValueError(f"it is of the version {found['version']}")
-        return tuple(_release(allocation, found["releases"][allocation]) for allocation in sorted(found["releases"]))
-    except (KeyError, TypeError, RecursionError) as fault:
+        return tuple(_release(allocation, entry) for allocation, entry in sorted(found["releases"].items()))
+    except (KeyError, TypeError, AttributeError, RecursionError) as fault:
         raise ValueError(f"it is not of the form that is known ({type(fault).__name__}: {fault})") from None
 
 
@@ -55,7 +55,8 @@ def _release(allocation: str, entry: Mapping[str, Any]) -> Release:
     )
     numbers = [entry.get(name, 0) for name in ("generation", "since", "asked")]
     whole = all(isinstance(each, int) and not isinstance(each, bool) for each in numbers)
-    if not (devices and whole and all(is_atom(device.id) for device in devices)):
+    named = all(is_atom(device.id) and isinstance(device.device_class, str) for device in devices)
+    if not (devices and whole and named):
         raise ValueError(f"the release of {allocation} is not of the form that is known")
     return Release(allocation, devices, *numbers)
 

@@ -24,73 +24,6 @@ description:
     O(acknowledge).
   - A Kubernetes hold is withdrawn at once when it is not named any more, and released once no pod has a device of it.
 options:
-  assignments:
-    description:
-      - What this host is to hold. V([]) releases all.
-      - Without it, nothing that is held is looked at or touched, and O(acknowledge) alone is done.
-      - One of O(assignments), O(acknowledge) and O(signed_spec) is required.
-    type: list
-    elements: dict
-    suboptions:
-      allocation_id:
-        description: The hold's name, of at most 80 letters, digits and C(_). It can be there once.
-        type: str
-        required: true
-      reservation_id:
-        description: Written into the specification and the env file.
-        type: str
-      binding:
-        description:
-          - V(BINDING_HOLD) for a workload manager on this host, V(BINDING_KUBERNETES) for the kubelet's device plugins.
-          - Any other is a failure of the assignment, V(unsupported-binding).
-        type: str
-        required: true
-      devices:
-        description: What is held. RV(ignore:ansible_facts.bcd.gpus[].atoms) of M(bettercompute.bcd.host_info) has them.
-        type: list
-        elements: dict
-        required: true
-        suboptions:
-          id:
-            description: The UUID of a GPU, C(<gpu>/gi<g>/ci<c>) of a MIG device, or C(<gpu>/s<k>) of a slot.
-            type: str
-            required: true
-          device_class:
-            description: V(gpu), which it is when it is not given, V(gpu.mig) or V(gpu.slot). Any other is a failure.
-            type: str
-      limits:
-        description:
-          - Host resources that are booked with the devices. A V(BINDING_HOLD) gets a slice with these limits.
-          - Memory and huge pages are admitted first, against what the host has left for holds and virtual machines.
-        type: dict
-        suboptions:
-          cpus:
-            description: The CPUs, a cpulist.
-            type: str
-          mems:
-            description: The NUMA nodes, a list as of CPUs.
-            type: str
-          cpu_millis:
-            description: CPU time, in thousandths of one CPU.
-            type: int
-          memory_bytes:
-            description: Memory, in bytes.
-            type: int
-          hugepages_2mi:
-            description: Huge pages of 2 MiB.
-            type: int
-          hugepages_1gi:
-            description: Huge pages of 1 GiB.
-            type: int
-      env:
-        description:
-          - More lines for the env file, C(KEY=VALUE) each. Keys that the file has anyway are refused.
-          - Everyone on the host can read that file. Results and differences do not show the values.
-        type: list
-        elements: str
-      instance_id:
-        description: Accepted, and not read.
-        type: str
   generation:
     description: The section's generation. It is in the events, and reported back once the host has come to it.
     type: int
@@ -162,6 +95,8 @@ attributes:
   diff_mode:
     description: Shows the specifications and env files before and after.
     support: full
+extends_documentation_fragment:
+  - bettercompute.bcd.assignments
 author:
   - bettercompute (@bettercompute)
 """
@@ -308,7 +243,6 @@ retryable:
 from typing import Any
 
 from ansible_collections.bettercompute.bcd.plugins.module_utils.front.holds import run_holds
-
 
 ASSIGNMENT: dict[str, Any] = {
     "allocation_id": {"type": "str", "required": True},

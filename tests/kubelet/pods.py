@@ -108,7 +108,7 @@ def checkpoint(pods: Iterable[Pod]) -> str:
         for container in pod.containers
         if container.devices
     ]
-    data = {"PodDeviceEntries": entries or None, "RegisteredDevices": {}}
+    data: dict[str, object] = {"PodDeviceEntries": entries or None, "RegisteredDevices": {}}
     return json.dumps({"Data": data, "Checksum": 2_951_736_193})
 
 

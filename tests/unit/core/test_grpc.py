@@ -130,7 +130,6 @@ def test_a_socket_that_this_account_may_not_use_is_known_to_root(monkeypatch: py
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr(socket.socket, "connect", refuse, raising=False)
-    monkeypatch.setattr(grpc.socket, "socket", type("Refusing", (socket.socket,), {"connect": refuse}))
     with pytest.raises(Unreadable) as fault:
         Host().unary("/run/s", METHOD)
     assert fault.value.denied

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.errors import NotKnownYet, StepFailed, Unreadable
+from ansible_collections.bettercompute.bcd.plugins.module_utils.core.host import Host
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.predict import PredictedHost
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.unknown import later
 from ansible_collections.bettercompute.bcd.plugins.module_utils.look.pods import pods, strangers
@@ -20,7 +21,6 @@ from tests.kubelet import pods as written
 from tests.kubelet.grpc_server import Faults
 from tests.kubelet.kubelet import CHECKPOINT, CLAIMS, Kubelet
 from tests.kubelet.pods import Claim, Container, Pod
-from tests.unit.fake_host import FakeHost
 from tests.unit.kubelet_host import KUBELET, KubeletHost
 
 A, B = (f"GPU-5f1c2a90-0000-4000-8000-00000000000{at}" for at in (1, 2))
@@ -51,7 +51,7 @@ def pod(*devices: str, uid: str = UID, kind: str = "app", name: str = "train", c
     return Pod(uid, name, (Container("main", devices, kind, claims),))
 
 
-def who(host: FakeHost, device: str = A, cards: tuple[Card, ...] = CARDS) -> str:
+def who(host: Host, device: str = A, cards: tuple[Card, ...] = CARDS) -> str:
     return pods(host, (device,), cards)[device]
 
 

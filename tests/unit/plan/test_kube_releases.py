@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.bettercompute.bcd.plugins.module_utils.core.plan import Todo
+from ansible_collections.bettercompute.bcd.plugins.module_utils.core.plan import Condition, Todo
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.step import Step
 from ansible_collections.bettercompute.bcd.plugins.module_utils.look.kube_releases import pending
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.assignment import Assignment, Device
@@ -191,10 +191,10 @@ def test_wanted_otherwise_it_waits_for_its_pods(otherwise: dict[str, Assignment]
 # -- conditions
 
 
-def said(now: Now, *waiting: Release) -> list[tuple[str, str, str, str]]:
+def said(now: Now, *waiting: Release) -> list[Condition]:
     todo = Todo()
     conditions(todo, now, waiting)
-    return [tuple(condition) for condition in todo.plan().conditions]
+    return list(todo.plan().conditions)
 
 
 def test_a_release_is_stuck_after_five_minutes_and_says_who_has_what() -> None:
@@ -208,14 +208,14 @@ def test_a_release_is_stuck_after_five_minutes_and_says_who_has_what() -> None:
     assert "alloc_2" not in message
     late = said(now, ONE._replace(asked=NOW - 301), TWO._replace(asked=NOW - 301))
     assert len(late) == 1
-    assert f"{B}/s3 (pod n/q has it)" in late[0][3]
+    assert f"{B}/s3 (pod n/q has it)" in late[0].message
 
 
 def test_a_stuck_release_says_the_same_on_every_pass() -> None:
     now = Now(time=NOW, pods={A: "pod n/p has it", f"{B}/gi1/ci0": ""})
     stuck = ONE._replace(asked=NOW - 301)
     assert said(now, stuck) == said(now._replace(time=NOW + 30), stuck)
-    assert f"keeps its claim on {A} (pod n/p has it):" in said(now, stuck)[0][3]
+    assert f"keeps its claim on {A} (pod n/p has it):" in said(now, stuck)[0].message
 
 
 def test_lost_releases_are_reported_while_the_marker_is_there() -> None:

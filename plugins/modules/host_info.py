@@ -180,6 +180,12 @@ ansible_facts:
               sample:
                 - id: GPU-5f1c2a90-0000-4000-8000-000000000001/gi2/ci0
                   device_class: gpu.mig
+            allocations:
+              description:
+                - The allocations that have it, or a part of it, pending releases among them. See C(holds).
+              type: list
+              elements: str
+              sample: [alloc_01jz8k2v]
             holders:
               description:
                 - The processes that have its device nodes open, C(pid) and C(program), those that only watch it among
@@ -194,15 +200,19 @@ ansible_facts:
               sample: [{"pid": 4242, "name": "python3"}]
         holds:
           description:
-            - The allocations that have GPUs of this host, or whose release still waits, each with C(allocation_id) and
-              C(devices).
+            - The allocations that have GPUs of this host, or whose release still waits, each with its C(allocation_id),
+              C(binding), C(devices) and the C(generation) at which it was bound.
+            - One that is C(releasing) is withdrawn, and keeps its claim until no pod has a device of it.
             - One whose file cannot be made out has a sentence in C(fault), and counts as having every GPU.
           returned: always
           type: list
           elements: dict
           sample:
             - allocation_id: alloc_01jz8k2v
+              binding: BINDING_HOLD
               devices: [GPU-5f1c2a90-0000-4000-8000-000000000001/s3]
+              generation: 42
+              releasing: false
               fault: null
         runtimes:
           description:

@@ -116,9 +116,9 @@ def _gpus(seen: Looking) -> Any:
 
 
 def _holds(seen: Looking) -> list[dict[str, Any]]:
-    from ..look.gpu_facts import held
+    from ..look.hold_facts import hold_facts
 
-    return held(seen.host)
+    return hold_facts(seen.host)
 
 
 def _runtimes(seen: Looking) -> dict[str, Any]:

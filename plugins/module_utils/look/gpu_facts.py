@@ -16,16 +16,16 @@ from ..core.host import Host
 from ..plan import atoms
 from ..plan.gpu import App, Gpu, Holder, MigDevice
 from ..plan.gpu_generations import generation
+from ..plan.holds import Hold, has
 from ..plan.mig import ComputeInstance, GpuInstance, layout_of, parse_profile
 from ..plan.program_version import version_in
 from ..plan.smi import NAMES
 from . import pci
-from .clients import apps_of, device_holders, gpu_nodes
+from .clients import apps_of, claimed, device_holders, gpu_nodes
 from .containers import installed, versions
 from .driver import library, loaded
 from .each_gpu import Row, each_gpu
 from .fabric import switches
-from .holds import holds, releasing
 from .mig import Tables
 from .nvidia_proc import DRIVER
 from .smi import listing, parse_list
@@ -97,6 +97,7 @@ def gpus(host: Host, rows: Rows) -> tuple[list[dict[str, Any]], tuple[str, ...]]
     nodes = gpu_nodes(host, everyone)
     opened = notes.told("gpus[].holders", device_holders, host)
     told = opened is not None
+    claims = notes.told("gpus[].allocations", claimed, host)
     computing = notes.told("gpus[].processes", apps_of, host, everyone)
     tables = Tables(host)
     found = []
@@ -112,6 +113,7 @@ def gpus(host: Host, rows: Rows) -> tuple[list[dict[str, Any]], tuple[str, ...]]
                 "name": gpu.name,
                 "mig_mode": mode or None,
                 **(parts or UNTOLD),
+                "allocations": None if claims is None else _allocations(gpu, claims),
                 "holders": notes.told(f"{here}.holders", _holders, gpu, nodes[gpu.uuid], opened) if told else None,
                 "processes": notes.told(f"{here}.processes", _processes, *computing[gpu.uuid]) if computing else None,
             }
@@ -182,6 +184,11 @@ def _listed(host: Host) -> dict[str, tuple[MigDevice, ...]]:
     return {gpu.uuid: gpu.devices for gpu in parse_list(listing(host))}
 
 
+def _allocations(gpu: Gpu, claims: tuple[Hold, ...]) -> list[str]:
+    """The allocations that have the GPU or a part of it, those that pods still have to leave among them."""
+    return list(dict.fromkeys(hold.allocation for hold in claims if has(hold, gpu.uuid)))
+
+
 def _holders(gpu: Gpu, nodes: tuple[str, ...], opened: dict[str, tuple[Holder, ...]]) -> list[dict[str, Any]]:
     """Programs with a GPU's nodes open, those that only watch it among them."""
     if not nodes:
@@ -205,14 +212,6 @@ def fabric(host: Host, rows: Rows) -> dict[str, Any]:
         one.uuid: {"state": one.state, "status": one.status} for one in fabric_states(host) if one.state or one.status
     }
     return {"switches": count, "gpus": states} if count or states else {}
-
-
-def held(host: Host) -> list[dict[str, Any]]:
-    """Allocations that have devices of this host, and releases that still wait; `fault` of one that has every GPU."""
-    return [
-        {"allocation_id": hold.allocation, "devices": list(hold.devices), "fault": hold.fault or None}
-        for hold in (*holds(host), *releasing(host))
-    ]
 
 
 def runtimes(host: Host) -> dict[str, str | None]:

@@ -53,6 +53,7 @@ def test_a_gpu_that_is_whole_and_one_that_has_no_mig() -> None:
         "layout": "off",
         "mig_devices": [],
         "atoms": [{"id": card.uuid, "device_class": "gpu"}],
+        "allocations": [],
         "holders": [persistenced],
         "processes": [],
     }
@@ -170,7 +171,11 @@ def test_an_account_without_root_is_told_what_it_cannot_see() -> None:
     seen = facts(host)
     assert (seen["gpus"][0]["layout"], seen["gpus"][0]["holders"], seen["holds"]) == ("off", None, None)
     assert seen["capabilities"] == ["nvml"]
-    assert [line.partition(":")[0] for line in seen["unreadable"]] == ["gpus[].holders", "holds"]
+    assert [line.partition(":")[0] for line in seen["unreadable"]] == [
+        "gpus[].holders",
+        "gpus[].allocations",
+        "holds",
+    ]
 
 
 def test_capabilities_need_a_gpu_and_root() -> None:
@@ -270,16 +275,54 @@ def test_holds_and_releases() -> None:
     host = machine("H100-80GB")
     uuid = host.machine.cards[0].uuid
     devices = [{"name": uuid, "annotations": {"bcd.dev/device-id": uuid}}]
-    host.put("/etc/cdi/bcd-alloc_1.json", json.dumps({"kind": "bcd.dev/gpu", "devices": devices}))
+    edits = {"env": [f"NVIDIA_VISIBLE_DEVICES={uuid}"]}
+    spec = {"kind": "bcd.dev/gpu", "devices": devices, "containerEdits": edits}
+    host.put("/etc/cdi/bcd-alloc_1.json", json.dumps(spec))
     host.put("/etc/cdi/bcd-alloc_2.json", "{")
     mig = "MIG-0f1b7064-c96d-5f72-b79f-b5d83f478054"
-    record = {"version": 1, "releases": {"alloc_9": {"devices": [mig]}}}
+    record = {"version": 1, "releases": {"alloc_9": {"devices": [mig], "generation": 41}}}
     host.put("/var/lib/bcd-hostconfig/releasing.json", json.dumps(record))
     first, second, third = facts(host)["holds"]
-    assert third == {"allocation_id": "alloc_9", "devices": [mig], "fault": None}
-    assert first == {"allocation_id": "alloc_1", "devices": [uuid], "fault": None}
-    assert (second["allocation_id"], second["devices"]) == ("alloc_2", [])
+    assert third == {
+        "allocation_id": "alloc_9",
+        "binding": "BINDING_KUBERNETES",
+        "devices": [mig],
+        "generation": 41,
+        "releasing": True,
+        "fault": None,
+    }
+    assert first == {
+        "allocation_id": "alloc_1",
+        "binding": "BINDING_HOLD",
+        "devices": [uuid],
+        "generation": 0,
+        "releasing": False,
+        "fault": None,
+    }
+    assert (second["allocation_id"], second["binding"], second["devices"]) == ("alloc_2", None, [])
     assert "every GPU counts as held" in second["fault"]
+
+
+def test_each_gpu_says_which_allocations_have_it() -> None:
+    host = machine("H100-80GB", "H100-80GB", "L40S")
+    first, second, third = (card.uuid for card in host.machine.cards)
+
+    def has(allocation: str, *devices: str) -> None:
+        named = [{"name": "x", "annotations": {"bcd.dev/device-id": device}} for device in devices]
+        spec = {"kind": "bcd.dev/gpu", "annotations": {"bcd.dev/allocation-id": allocation}, "devices": named}
+        host.put(f"/etc/cdi/bcd-{allocation}.json", json.dumps(spec))
+
+    has("alloc_1", f"{first}/s0", f"{first}/s1", second)
+    has("alloc_2", f"{first}/s7")
+    releases = {"version": 1, "releases": {"alloc_0": {"devices": [f"{first}/gi1/ci0"], "generation": 1}}}
+    host.put("/var/lib/bcd-hostconfig/releasing.json", json.dumps(releases))
+    assert {gpu["uuid"]: gpu["allocations"] for gpu in facts(host)["gpus"]} == {
+        first: ["alloc_1", "alloc_2", "alloc_0"],
+        second: ["alloc_1"],
+        third: [],
+    }
+    host.put("/etc/cdi/bcd-alloc_3.json", "{")
+    assert all("alloc_3" in gpu["allocations"] for gpu in facts(host)["gpus"])
 
 
 VERSIONS = {

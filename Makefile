@@ -112,9 +112,12 @@ matrix: sim oldest  ## Both
 molecule: $(VENV)/.develop  ## Molecule scenarios on simulated hosts
 	@$(RUN) tests.tools.run_molecule
 
-.PHONY: lab
-lab: $(VENV)/.develop  ## A real Debian in QEMU; as root, installs QEMU where it is not there
+.PHONY: lab-packages
+lab-packages: $(VENV)/.develop
 	@$(VENV)/bin/python tests/lab/lab.py check > /dev/null 2>&1 || $(VENV)/bin/python tests/lab/lab.py prerequisites
+
+.PHONY: lab
+lab: lab-packages  ## A real Debian in QEMU; as root, installs QEMU where it is not there
 	@status=0; $(VENV)/bin/pytest --junitxml=$(RESULTS)/lab.xml tests/lab || status=1; \
 	$(RUN) tests.tools.run_molecule --lab || status=1; exit $$status
 

@@ -6,13 +6,17 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
+import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.tools import copy_tree, pythons, results, run_tests
+from tests.tools import copy_tree, processes, pythons, results, run_tests
+from tests.tools.processes import Started
 from tests.tools.results import Result
 from tests.tools.run_tests import Part, Ran
 
@@ -79,6 +83,125 @@ def test_the_table_names_what_failed_and_what_was_left_out_and_why() -> None:
 def test_a_part_that_does_not_exist_is_refused() -> None:
     with pytest.raises(SystemExit, match="there is no part labb: take some of lint, unit"):
         run_tests.chosen(["unit", "labb"])
+
+
+# Stands for make: every part leaves a result; "aside" and "other" wait for each other, "stuck" for ever.
+MAKE = """#!/bin/sh
+cd "$(dirname "$0")"
+echo "$1" >> order
+echo "$1 speaks"
+wait_for() { while [ ! -e "$1" ]; do sleep 0.05; done; }
+case $1 in
+    aside) touch aside-is-there; wait_for other-is-there ;;
+    other) touch other-is-there; wait_for aside-is-there ;;
+    stuck) setsid sleep 1001 & echo $! > pids; env -i sleep 1002 & echo $! >> pids; echo $$ >> pids; trap "" TERM
+        touch stuck-is-there; wait; sleep 1003 ;;
+    waits) wait_for stuck-is-there; echo $$ >> pids; touch all-are-there; sleep 1004 ;;
+    bad) exit 3 ;;
+esac
+echo '{"passed": 1, "failed": [], "left_out": []}' > results/$1.json
+"""
+OTHER, BAD, WAITS = (Part(name, "one of the others") for name in ("other", "bad", "waits"))
+ASIDE, STUCK = (Part(name, "the one beside", beside=True, first="ready") for name in ("aside", "stuck"))
+
+
+@pytest.fixture
+def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A directory with a make, its results and its logs."""
+    (tmp_path / "results").mkdir()
+    (tmp_path / "make").write_text(MAKE)
+    (tmp_path / "make").chmod(0o755)
+    monkeypatch.setattr(results, "RESULTS", tmp_path / "results")
+    monkeypatch.setattr(run_tests, "LOGS", tmp_path / "logs")
+    monkeypatch.setattr(run_tests, "MAKE", (str(tmp_path / "make"),))
+    return tmp_path
+
+
+@pytest.fixture
+def started() -> Iterator[Started]:
+    with Started() as started:
+        yield started
+
+
+@pytest.mark.parametrize("parts", [[OTHER, ASIDE], [ASIDE, OTHER]])
+def test_a_part_runs_beside_the_others_and_is_shown_whole(
+    made: Path, started: Started, capfd: pytest.CaptureFixture[str], parts: list[Part]
+) -> None:
+    ran = run_tests.run_all(parts, started)
+    assert [(each.part, each.result) for each in ran] == [(part, Result(1, (), ())) for part in parts]
+    assert (made / "order").read_text().splitlines()[0] == "ready"  # what it changes of this machine, before all
+    out = capfd.readouterr().out
+    said = [line for line in out.splitlines() if "speaks" in line]
+    assert said == ["ready speaks", "other speaks", "aside speaks"]
+    assert out.index("=== aside: the one beside\n") > out.index("other speaks")
+
+
+def test_a_part_alone_runs_in_the_open(made: Path, started: Started, capfd: pytest.CaptureFixture[str]) -> None:
+    (made / "other-is-there").touch()
+    assert run_tests.run_all([ASIDE], started)[0].result == Result(1, (), ())
+    assert capfd.readouterr().out.splitlines()[-1] == "aside speaks"
+    assert not (made / "logs").exists()
+
+
+def test_what_fails_without_a_result_is_one_failure_and_the_others_go_on(made: Path, started: Started) -> None:
+    results.save("bad", Result(7, (), ()))  # of an earlier run
+    ran = run_tests.run_all([BAD, OTHER, ASIDE], started)
+    assert ran[0].result == Result(0, ("make bad: exit status 3",), ())
+    assert [each.result.passed for each in ran[1:]] == [1, 1]
+
+
+def test_a_part_that_cannot_run_is_not_begun(made: Path, started: Started) -> None:
+    part = ASIDE._replace(missing=lambda: "QEMU is not installed")
+    (made / "aside-is-there").touch()
+    ran = run_tests.run_all([OTHER, part], started)
+    assert (ran[1].missing, ran[1].result) == ("QEMU is not installed", results.EMPTY)
+    assert (made / "order").read_text().split() == ["other"]
+
+
+def runs(pid: int) -> bool:
+    """Whether the process is there, and has not ended."""
+    path = Path(f"/proc/{pid}/stat")
+    return path.exists() and path.read_text().rpartition(")")[2].split()[0] != "Z"
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_run_that_is_broken_off_leaves_no_process(made: Path, number: signal.Signals) -> None:
+    """Neither one in a session of its own, nor one without the environment, nor one that takes no request to end."""
+    code = (
+        "import sys\nfrom pathlib import Path\nfrom tests.tools import processes, results, run_tests\n"
+        "from tests.unit.ground.test_tools import STUCK, WAITS\n"
+        "here = Path(sys.argv[1])\nresults.RESULTS, run_tests.LOGS = here / 'results', here / 'logs'\n"
+        "run_tests.MAKE, run_tests.PARTS = (str(here / 'make'),), (WAITS, STUCK)\n"
+        "processes.PATIENCE = 1.0\nsys.exit(run_tests.main([]))\n"
+    )
+    with Started() as started:
+        argv = (sys.executable, "-c", code, str(made))
+        process = started.start(argv, results.TOP, made / "output")
+        while not (made / "all-are-there").exists():
+            assert process.poll() is None, (made / "output").read_text()
+            time.sleep(0.05)
+        pids = [int(word) for word in (made / "pids").read_text().split()]
+        assert [runs(pid) for pid in pids] == [True] * 4
+        process.send_signal(number)
+        assert process.wait() == 128 + number
+        assert [runs(pid) for pid in pids] == [False] * 4
+        assert started.alive() == []
+    assert "stuck speaks" in (made / "output").read_text()
+
+
+def test_what_was_started_is_ended_with_its_block(tmp_path: Path) -> None:
+    with Started() as started:
+        process = started.start(("sh", "-c", "setsid sleep 1005 & sleep 1006 & echo here"), tmp_path, tmp_path / "said")
+        assert process.wait() == 0
+        assert len(started.alive()) == 2
+    assert started.alive() == []
+    assert (tmp_path / "said").read_text() == "here\n"
+
+
+def test_a_run_within_another_is_a_part_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    outer = Started()
+    monkeypatch.setenv(processes.MARK, outer.mark)
+    assert Started().mark.startswith(outer.mark)
 
 
 def test_the_copy_holds_what_git_knows_or_would_add_and_nothing_else(tmp_path: Path) -> None:

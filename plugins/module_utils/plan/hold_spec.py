@@ -173,12 +173,12 @@ def lacking(vendors: Sequence[Vendor], resolved: Sequence[Resolved], wsl: bool =
     if not any(vendor.gone for vendor in vendors):
         return ()
     found = sources((each.visible for each in resolved), vendors, wsl)
-    gone = {vendor.path: set(vendor.gone) for vendor in vendors}
+    gone = {path for vendor in vendors for path in vendor.gone}
     missing: set[tuple[str, str]] = set()
     for entry in found.values():
         devices = [{"containerEdits": entry.device}]
         needed = cdi.host_paths({"containerEdits": entry.common, "devices": devices})
-        missing.update((path, entry.path) for path in needed if path in gone[entry.path])
+        missing.update((path, entry.path) for path in needed if path in gone)
     return tuple(f"{path}, which {file} names" for path, file in sorted(missing))
 
 

@@ -496,3 +496,19 @@ def test_odd_texts_beside_the_devices_tell_nothing(rest: dict[str, Any]) -> None
     found = from_spec("p", json.dumps({"kind": "bcd.dev/gpu", "devices": [{"name": A}, {"name": A}], **rest}), "a")
     assert [device.id for device in found.devices] == [A]
     assert (found.fault, found.reservation, found.generation, found.limits) == ("", "", 0, None)
+
+
+@pytest.mark.parametrize(
+    ("annotations", "env", "binding"),
+    [
+        ({"bcd.dev/binding": "kubernetes"}, [f"NVIDIA_VISIBLE_DEVICES={A}"], KUBERNETES),
+        ({"bcd.dev/allocation-id": "a"}, [], HOLD),
+        ({}, [f"NVIDIA_VISIBLE_DEVICES={A}"], HOLD),
+        ({}, [], KUBERNETES),  # a release that waits for pods is the careful one
+    ],
+)
+def test_the_annotations_tell_the_binding_and_without_any_the_variables_do(
+    annotations: dict[str, str], env: list[str], binding: str
+) -> None:
+    spec = {"kind": "bcd.dev/gpu", "annotations": annotations, "devices": [{"name": A}], "containerEdits": {"env": env}}
+    assert from_spec("p", json.dumps(spec), "a").binding == binding

@@ -175,13 +175,14 @@ class Bind:
         env = hold_spec.env_file(held, [each.visible for each in resolved], now.mps)
         settle_slice(work, held)
         name = held.allocation
+        unchecked = f" ({UNREADABLE_MEMORY})" if now.memory is None and _books(held.limits) else ""
         files = (
-            (record_path(name), render(held), 0o600, "what is to be held"),
-            (hold_spec.spec_path(name), spec, 0o644, "the CDI specification"),
-            (hold_spec.env_path(name), env, 0o644, "the env file"),
+            (record_path(name), render(held), 0o600, f"{name} is to be held{unchecked}"),
+            (hold_spec.spec_path(name), spec, 0o644, f"the CDI specification of {name}"),
+            (hold_spec.env_path(name), env, 0o644, f"the env file of {name}"),
         )
         for path, text, mode, what in files:
-            work.todo.add(write(path, text, f"write {path}: {what} of {name}", mode=mode))
+            work.todo.add(write(path, text, f"write {path}: {what}", mode=mode))
         complete(work, held)
 
 

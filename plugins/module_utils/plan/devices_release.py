@@ -117,6 +117,8 @@ def _releases(work: Work) -> Mapping[str, tuple[Device, ...]]:
     left = [release for release in now.releases if release.allocation not in gone]
     if gone or fresh:
         work.todo.add(kube.rewrite([*left, *(kube.release(held, now.time) for held in fresh)]))
+    for held in fresh:  # behind that in its lane: nothing is withdrawn that is not recorded
+        _withdraw(work, held)
     kube.settle_lost(work.todo, now)
     if pending and not is_known(now.pods):
         bool(now.pods)  # raises why it is not known who has the devices

@@ -21,7 +21,7 @@ from .atoms import is_slot
 from .device_atoms import GPU, MIG, SLOT, Resolved
 from .devices_seen import Held, Vendor
 from .gpu_sharing_service import PIPE
-from .hold_edits import Edits, Source, below, commons, lost, merged, sources, within, without
+from .hold_edits import MAKE, Edits, Source, below, commons, lost, merged, sources, within, without
 from .holds import CDI, DEVICE_ID, EVERY, KIND, spec_devices
 
 ENV_FILES = "/run/bcd/allocations"
@@ -98,10 +98,32 @@ def render(
 
 
 def _sources(held: Held, resolved: Sequence[Resolved], vendors: Sequence[Vendor], wsl: bool) -> dict[str, Source]:
-    """The vendor's entries for the hold by UUID; none for a Kubernetes hold, and where no vendor's file is."""
-    if held.binding == KUBERNETES or not vendors:
+    """The vendor's entries for the hold by UUID; none for a Kubernetes hold, and where no vendor's file is.
+
+    A hold that has the vendor's edits keeps them: what nvidia-cdi-refresh writes to /run is not there early in a boot.
+    """
+    if held.binding == KUBERNETES:
+        return {}
+    if not vendors:
+        if _has_edits(held.spec_text or ""):
+            raise StepFailed(
+                f"no CDI specification of {cdi.VENDOR_KIND} is on this host now: {spec_path(held.allocation)} stays as "
+                f"it was made of one: {MAKE}"
+            )
         return {}
     return sources((each.visible for each in resolved), vendors, wsl)
+
+
+def _has_edits(text: str) -> bool:
+    """Whether a specification of ours has edits of a vendor's: a device has more than its id."""
+    try:
+        spec = json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    devices = spec.get("devices") if isinstance(spec, dict) else None
+    listed = devices if isinstance(devices, list) else ()
+    every = [device.get("containerEdits") for device in listed if isinstance(device, dict)]
+    return any(edits and set(edits) != {"env"} for edits in every if isinstance(edits, dict))
 
 
 def _annotations(held: Held) -> dict[str, str]:

@@ -333,6 +333,17 @@ def test_without_any_file_there_are_variables_only() -> None:
     assert notes(hold, resolved(hold), (vendor({A: node("/dev/a"), B: node("/dev/b")}),), wsl=False, ceiling=None) == ()
 
 
+def test_a_hold_that_has_edits_keeps_them_while_no_file_is_there() -> None:
+    """What nvidia-cdi-refresh writes lies below /run, and is made again some time after a boot."""
+    failed = refused(EXAMPLE._replace(spec_text=TEXT))
+    assert failed.retryable
+    assert "/etc/cdi/bcd-alloc_01jz8k2v.json stays as it was made of one" in failed.message
+    bare = render(EXAMPLE, resolved(EXAMPLE), (), mps=False, wsl=False, ceiling=None)
+    for text in (bare, "{", "[]", '{"devices": 1}', '{"devices": [1, {"containerEdits": 1}]}'):
+        again = render(EXAMPLE._replace(spec_text=text), resolved(EXAMPLE), (), mps=False, wsl=False, ceiling=None)
+        assert again == bare
+
+
 def test_a_result_that_no_runtime_takes_is_not_written() -> None:
     twice = {"netDevices": [{"hostInterfaceName": "ib0", "name": "a"}, {"hostInterfaceName": "ib0", "name": "b"}]}
     failed = refused(held(A), vendor({A: twice}))

@@ -35,6 +35,7 @@ description:
     is rebooted.
   - C(nvidia-cdi-refresh), which newer toolkits bring along, is made to write the same file, since what it writes to
     C(/var/run/cdi) would outrank it. It makes the file anew at boot.
+  - Files of others in both folders that no runtime can read are named in RV(notes), each with its fault.
 options:
   cdi:
     description:

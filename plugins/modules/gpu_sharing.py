@@ -27,6 +27,8 @@ description:
     Where only some have, they are left out, with a note.
   - A daemon of ours that still runs where MPS is refused so stays as it is, and M(bettercompute.bcd.mig_layout) waits
     for its server as for any other process, until O(mode=timeslice) or O(state=absent) stops it.
+  - A GPU that is lost under a daemon that answers fails by itself. The daemon is not restarted without it, whoever uses
+    the others, and the unit says what that waits for.
   - An MPS daemon of somebody else is named in RV(notes).
 options:
   mode:

@@ -6,14 +6,11 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, Callable, NamedTuple
+from typing import Any, Callable, NamedTuple
 
 from ..core.errors import Refused
 from ..core.host import Host
 from ..plan import cdi
-
-if TYPE_CHECKING:  # a host that holds nothing needs none
-    from ..plan.devices_seen import Vendor
 
 FOLDER = "/etc/cdi"
 ENDINGS = (".json", ".yaml", ".yml")
@@ -31,17 +28,6 @@ class VendorSpec(NamedTuple):
 def runtime_folder(host: Host) -> str:
     """The folder of specifications that do not outlast a boot, by its path without links: root writes through none."""
     return "/run/cdi" if (host.link("/var/run") or "").rstrip("/").endswith("run") else "/var/run/cdi"
-
-
-def vendors(host: Host) -> tuple[Vendor, ...]:
-    """NVIDIA's specifications as holds take edits from them, the outranking one last.
-
-    A runtime drops a file in which a device has no edit; what holds take of the other devices is sound all the same.
-    """
-    from ..plan.devices_seen import Vendor
-
-    found = vendor_specs(host, cdi.with_edits)
-    return tuple(Vendor(*each, gone=gone(host, each.spec) if each.spec is not None else ()) for each in found)
 
 
 def vendor_specs(host: Host, prepare: Callable[[Any], Any] | None = None) -> tuple[VendorSpec, ...]:

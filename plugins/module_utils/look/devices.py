@@ -20,8 +20,8 @@ from ..plan.hold_spec import env_in, env_path, from_spec, spec_path
 from ..plan.holds import CDI, EVERY, RECORD, RECORDS, SPEC
 from ..plan.systemd import FOLDER as UNITS
 from .cards import cards
-from .cdi import vendors
 from .events import events
+from .vendors import vendors
 
 WSL = "/dev/dxg"  # is there in place of NVIDIA's device nodes
 

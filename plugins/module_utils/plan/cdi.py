@@ -87,18 +87,6 @@ def faults(spec: Any) -> list[str]:
     return found or _version(spec)
 
 
-def with_edits(spec: Any) -> Any:
-    """A vendor's specification, of whatever form, less the devices that have no edit: they count as missing."""
-    devices = spec.get("devices") if isinstance(spec, Mapping) else None
-    return {**spec, "devices": list(filter(_has_edits, devices))} if isinstance(devices, list) else spec
-
-
-def _has_edits(device: Any) -> bool:
-    """Whether the entry has edits, or is none, which others say."""
-    edits = device.get("containerEdits", {}) if isinstance(device, Mapping) else None
-    return not isinstance(edits, Mapping) or any(edits.values())
-
-
 def minimum_version(spec: Spec) -> str:
     """The lowest cdiVersion that says what the (sound) specification says."""
     devices = spec["devices"]

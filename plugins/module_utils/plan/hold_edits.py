@@ -102,6 +102,18 @@ def _plain(element: Any) -> Any:
     return {key: value for key, value in element.items() if value not in ("", [], {})}
 
 
+def with_edits(spec: Any) -> Any:
+    """A vendor's specification, of whatever form, less the devices that have no edit: they count as missing."""
+    devices = spec.get("devices") if isinstance(spec, Mapping) else None
+    return {**spec, "devices": list(filter(_has_edits, devices))} if isinstance(devices, list) else spec
+
+
+def _has_edits(device: Any) -> bool:
+    """Whether the entry has edits, or is none, which others say."""
+    edits = device.get("containerEdits", {}) if isinstance(device, Mapping) else None
+    return not isinstance(edits, Mapping) or any(edits.values())
+
+
 # -- a ceiling
 
 

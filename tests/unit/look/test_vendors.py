@@ -8,7 +8,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from ansible_collections.bettercompute.bcd.plugins.module_utils.look.cdi import vendor_specs, vendors
+from ansible_collections.bettercompute.bcd.plugins.module_utils.look.cdi import vendor_specs
+from ansible_collections.bettercompute.bcd.plugins.module_utils.look.vendors import vendors
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.devices_seen import Vendor
 from tests.unit.fake_host import FakeHost
 

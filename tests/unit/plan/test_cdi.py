@@ -16,8 +16,8 @@ from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.cdi import 
     faults,
     host_paths,
     minimum_version,
-    with_edits,
 )
+from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.hold_edits import with_edits
 from tests import captures
 
 OF_NODE, AT_NODE = "the device node /dev/nvidia0 of the device GPU-1 has", "devices.0.containerEdits.deviceNodes.0"

@@ -140,6 +140,19 @@ def test_processes_outside_of_pods_and_those_that_only_watch_have_nothing(kubele
     assert who(host) == ""
 
 
+def test_unified_memory_alone_and_a_node_that_is_no_gpu_s_may_be_any_gpu_s(kubelet: Kubelet) -> None:
+    host = host_of(kubelet)
+    host.process(41, "mps-client", SYSTEMD, "/dev/nvidia-uvm")
+    assert who(host) == f"process 41 (mps-client) of pod {UID} has it open"
+    kubelet.run(pod(B))
+    assert who(host) == ""
+    lost = host_of(kubelet)
+    lost.process(41, "python3", SYSTEMD, "/dev/nvidia7")
+    assert who(lost) == ""  # whose node is known, is not that GPU
+    del lost.files["/proc/driver/nvidia/gpus/0000:11:00.0/information"]
+    assert who(lost) == f"process 41 (python3) of pod {UID} has it open"
+
+
 def test_a_slot_s_neighbour_has_the_gpu_open_for_its_own(kubelet: Kubelet) -> None:
     kubelet.run(pod(f"{A}_s4"))
     host = host_of(kubelet)

@@ -149,5 +149,5 @@ class _Systemd:
             host.put(f"{folder}/{file}", f"{int(value) // self.page * self.page}\n")
 
     def drop(self, host: FakeHost, folder: str) -> None:
-        for path in [path for path in host.files if path.startswith(f"{folder}/")]:
-            del host.files[path]
+        for file in host.names(folder):
+            del host.files[f"{folder}/{file}"]

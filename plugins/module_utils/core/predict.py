@@ -22,10 +22,13 @@ class PredictedHost(Host):
     def __init__(self, real: Host) -> None:
         self._real = real
         self._files: dict[str, File | None] = {}  # None: gone
+        self._above: set[str] = set()  # every directory above one of them
         self._unknown: dict[str, str] = {}
         self._appears: dict[str, list[str]] = {}
-        self._programs: dict[str, str] = {}
-        self._answers: dict[str, Answer] = {}
+        # Each with the number of the effect that declared it: an answer holds until a later effect says otherwise.
+        self._programs: dict[str, tuple[int, str]] = {}
+        self._answers: dict[str, tuple[int, Answer]] = {}
+        self._declared = 0
         self.clauses: set[str] = set()  # after which steps so far have said that more is known
 
     # -- reads
@@ -76,7 +79,7 @@ class PredictedHost(Host):
         laid, known = self._laid(path)
         if laid:
             return known is not None
-        if any(file is not None and name.startswith(path.rstrip("/") + "/") for name, file in self._files.items()):
+        if any(self._files[name] is not None for name in self._below(path.rstrip("/"))):
             return True
         try:
             found = self._real.exists(path)
@@ -101,7 +104,7 @@ class PredictedHost(Host):
 
     def ask(self, argv: tuple[str, ...], timeout: float = QUESTION_TIMEOUT, stdin: str = "") -> Answer:
         """As Host.ask; a program whose answers a step changes is not asked."""
-        declared = self._answers.get(command_line(argv, stdin))
+        declared = self._answered(command_line(argv, stdin))
         if declared is not None:
             return declared
         self._refuse_unknown(argv, stdin)
@@ -109,7 +112,7 @@ class PredictedHost(Host):
 
     def answer(self, question: Ask) -> Answer:
         """As Host.answer; what a step declared of a command line without files of the planner's is its answer."""
-        declared = None if question.files else self._answers.get(command_line(question.argv))
+        declared = None if question.files else self._answered(command_line(question.argv))
         if declared is not None:
             return declared
         self._refuse_unknown(question.argv, "")
@@ -152,6 +155,7 @@ class PredictedHost(Host):
 
     def _declare(self, effect: Effect) -> None:
         kind, path, value = effect
+        self._declared += 1
         if kind in ("unknown", "appears", "program"):
             self.clauses.add(value)
         if kind == "file":
@@ -165,19 +169,26 @@ class PredictedHost(Host):
             if value not in clauses:
                 clauses.append(value)
         elif kind == "program":
-            self._programs[path] = value
-            self._answers = {line: said for line, said in self._answers.items() if not _begins(line.split(), path)}
+            self._programs[path] = (self._declared, value)
         elif kind in ("answers", "fails"):
-            self._answers[path] = Answer(0 if kind == "answers" else 1, value)
+            self._answers[path] = (self._declared, Answer(0 if kind == "answers" else 1, value))
         else:
             raise ValueError(f"an effect of the kind {kind!r} is not known")
 
     def _lay(self, path: str, file: File | None) -> None:
         if file is None:
-            for below in [name for name in self._files if name.startswith(path + "/")]:
+            for below in self._below(path):
                 del self._files[below]
         self._unknown.pop(path, None)
         self._files[path] = file
+        above = path.rpartition("/")[0]
+        while above not in self._above:
+            self._above.add(above)
+            above = above.rpartition("/")[0]
+
+    def _below(self, path: str) -> list[str]:
+        """What steps decide below the path; most have nothing there, and then not each of a thousand is asked."""
+        return [name for name in self._files if name.startswith(path + "/")] if path in self._above else []
 
     def _laid(self, path: str) -> tuple[bool, File | None]:
         """Whether a step decides what is at the path, and what."""
@@ -187,10 +198,16 @@ class PredictedHost(Host):
             return True, self._files[path]
         return self._gone(path), None
 
+    def _answered(self, line: str) -> Answer | None:
+        """What a step declared of the command line, unless a later one changes what its program answers."""
+        number, answer = self._answers.get(line, (0, None))
+        changes = (at for declared, (at, _after) in self._programs.items() if at > number and _begins(line, declared))
+        return None if answer is None or any(changes) else answer
+
     def _refuse_unknown(self, argv: tuple[str, ...], stdin: str) -> None:
         """Ask no program whose answers a step changes, declared by its name or by how its command line begins."""
-        for declared, after in self._programs.items():
-            if _begins(command_line(argv, stdin).split(), declared):
+        for declared, (_number, after) in self._programs.items():
+            if _begins(command_line(argv, stdin), declared):
                 raise NotKnownYet(after)
 
     def _as_root(self, fault: Unreadable) -> Exception:
@@ -216,9 +233,10 @@ class PredictedHost(Host):
             raise NotKnownYet(listed(list(dict.fromkeys(clauses))))
 
 
-def _begins(words: list[str], declared: str) -> bool:
+def _begins(line: str, declared: str) -> bool:
     """Whether a command line, without an `env NAME=value ...` before it, begins as the effect declares."""
-    return f"{' '.join(program_of(tuple(words)))} ".startswith(declared + " ")
+    plain = " ".join(program_of(tuple(line.split()))) if line.startswith("env ") else line
+    return plain == declared or plain.startswith(declared + " ")
 
 
 def listed(words: list[str]) -> str:

@@ -12,7 +12,7 @@ import json
 import re
 from typing import Any, Callable, NamedTuple
 
-from ..core.state import STATE
+from ..core.state import STATE, VERSION
 from .atoms import is_atom, is_slot, parent
 from .gpu import Listed
 
@@ -62,7 +62,7 @@ def releases_in(text: str) -> tuple[Hold, ...]:
         record = json.loads(text)
     except (ValueError, RecursionError):
         return (Hold(PENDING, fault=f"{RELEASING} is no JSON, and {EVERY}"),)
-    pending = record.get("releases") if isinstance(record, dict) else None
+    pending = record.get("releases") if isinstance(record, dict) and record.get("version") == VERSION else None
     if not isinstance(pending, dict):
         return (Hold(PENDING, fault=f"{RELEASING} is no record of releases, and {EVERY}"),)
     found = {name: record_devices(entry) for name, entry in pending.items()}

@@ -130,7 +130,19 @@ def test_pending_releases() -> None:
     assert releasing(FakeHost({RELEASING: '{"version": 1, "releases": {}}'})) == ()
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"releases": []}', '{"releases": {"a": {"devices": []}}}'])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "{",
+        "[]",
+        "{}",
+        '{"releases": {}}',
+        '{"version": 2, "releases": {}}',
+        '{"version": 1, "releases": []}',
+        '{"version": 1, "releases": {"a": {"devices": []}}}',
+    ],
+)
 def test_a_releases_file_that_cannot_be_made_out_has_every_gpu(text: str) -> None:
     (hold,) = releasing(FakeHost({RELEASING: text}))
     assert hold.fault.startswith(RELEASING)

@@ -27,7 +27,7 @@ SOCKET = f"{KUBELET}/pod-resources/kubelet.sock"
 CHECKPOINT = f"{KUBELET}/device-plugins/kubelet_internal_checkpoint"
 CLAIMS = f"{KUBELET}/dra_manager_state"
 PODS = f"{KUBELET}/pods"
-TIMEOUT = 10.0  # seconds for the kubelet's answer
+TIMEOUT = 5.0  # seconds for the kubelet's answer: it is asked again on each look
 UNIT_FOLDERS = ("/etc/systemd/system", "/usr/lib/systemd/system", "/lib/systemd/system")
 # A kubelet that kubeadm set up has its credentials here, or waits for them.
 KUBEADM = "kubelet.service.d/10-kubeadm.conf"

@@ -17,10 +17,12 @@ from ansible_collections.bettercompute.bcd.plugins.module_utils.core.outcome imp
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.plan import Answer
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.step import File
 from ansible_collections.bettercompute.bcd.plugins.module_utils.look.holds import releasing
+from ansible_collections.bettercompute.bcd.plugins.module_utils.units.mig_layout import UNIT as MIG_LAYOUT
 from tests.gpu.fake import GpuHost
 from tests.kubelet.grpc_server import Faults
 from tests.kubelet.kubelet import Kubelet
 from tests.kubelet.pods import Container, Pod
+from tests.unit import promises
 from tests.unit.fake_host import FakeHost, Killed
 from tests.unit.hold_host import KUBELET, KUBERNETES, SOCKET, assign, events, files, go, hold_host, reasons, uuids
 
@@ -376,3 +378,26 @@ def test_check_mode_says_what_a_pass_then_does(kubelet: Kubelet) -> None:
     planned = go(host, generation=2, check=True)
     real = go(host, generation=2)
     assert [line.action for line in planned.steps] == [line.action for line in real.steps]
+
+
+# -- what else touches a GPU
+
+
+def test_the_layout_of_a_gpu_waits_for_its_pending_release_and_for_lost_ones(kubelet: Kubelet) -> None:
+    host, one, two = holding(kubelet, pod(ONE))
+    go(host, generation=2)
+    layout = {"gpus": [{"select": {"uuid": gpu}, "layout": "all-1g.10gb"} for gpu in (one, two)]}
+    waiting = promises.go(MIG_LAYOUT, host, layout)
+    assert [wait.reason for wait in waiting.pending] == ["Busy"]
+    assert f"the allocation alloc_1 has {one}" in waiting.pending[0].message
+    assert (host.machine.cards[0].mig, host.machine.cards[1].mig) == (False, True)
+    host.put(MARKER, "")
+    del host.files[RELEASING]
+    lost = promises.go(MIG_LAYOUT, host, layout)
+    assert [wait.reason for wait in lost.pending] == ["Busy"]
+    assert MARKER in lost.pending[0].message
+    kubelet.end(UID)
+    join(host, kubelet)
+    go(host, generation=2)
+    assert promises.go(MIG_LAYOUT, host, layout).pending == ()
+    assert host.machine.cards[0].mig is True

@@ -83,7 +83,7 @@ def test_the_server_sends_no_more_than_the_windows_let_it(tmp_path: Path) -> Non
             client.socket.settimeout(20)
             for stream in (0, 1):
                 client.socket.sendall(frame(WINDOW_UPDATE, 0, stream, (1 << 20).to_bytes(4, "big")))
-            kind, flags = DATA, 0
+            kind, flags, payload = DATA, 0, b""
             while not (kind == HEADERS and flags & 1):
                 kind, flags, _stream, payload = client.frame()
                 got += len(payload) if kind == DATA else 0

@@ -24,6 +24,9 @@ options:
     description: Registered results by host name; an empty mapping for a host that has none.
     type: dict
     required: true
+  devices:
+    description: Registered results of M(bettercompute.bcd.cdi_holds) by host name, of those that have assignments.
+    type: dict
 author:
   - bettercompute (@bettercompute)
 """
@@ -64,15 +67,18 @@ _value:
           RV(ignore:failing) and RV(ignore:unconverged).
         - Also RV(ignore:reboot_required), RV(ignore:observed_generation), the section's RV(ignore:conditions), and in
           RV(ignore:units) each unit's result, as its module returns it.
+        - Where it has assignments, RV(ignore:devices) is what its section of devices would do, and who holds what.
       type: dict
 """
 
 
-def fleet_report(results: Any) -> dict[str, Any]:
+def fleet_report(results: Any, devices: Any = None) -> dict[str, Any]:
     """The fleet document of registered results by host name."""
-    if not isinstance(results, Mapping):
-        raise AnsibleFilterError(f"fleet_report takes a mapping of host names to results, not {type(results).__name__}")
-    return fleet_document(results)
+    for given in (results, {} if devices is None else devices):
+        if not isinstance(given, Mapping):
+            kind = type(given).__name__
+            raise AnsibleFilterError(f"fleet_report takes mappings of host names to results, not {kind}")
+    return fleet_document(results, devices)
 
 
 class FilterModule:

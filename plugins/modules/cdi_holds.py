@@ -148,6 +148,13 @@ releasing:
   returned: when assignments is given
   type: list
   elements: str
+holds:
+  description:
+    - What is held after the run, in check mode before it, each with its C(allocation_id), C(binding), C(devices) and
+      the C(generation) at which it was bound.
+  returned: when assignments is given
+  type: list
+  elements: dict
 failures:
   description:
     - The assignments that cannot be honoured, each with C(allocation_id), C(reason) and C(message).

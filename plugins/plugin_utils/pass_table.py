@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..module_utils.plan import section
+from .devices import as_unit, is_of_devices, is_of_events
 from .said import steps_in_rows, who
 
 HEADER = ("host", "state", "changed", "waits for", "failed")
@@ -31,7 +32,13 @@ class Pass:
 
     def add(self, host: str, result: Mapping[str, Any], planned: bool = False) -> bool:
         """Take in a result, of a unit or of a whole host, `planned` where nothing was done; whether it was one."""
-        if isinstance(result.get("section"), Mapping):
+        if is_of_events(result) and not result.get("reason"):
+            self._ours = True  # what was said of the holds stands
+            return True
+        units: list[Mapping[str, Any]]
+        if is_of_devices(result):
+            units = [as_unit(result)]
+        elif isinstance(result.get("section"), Mapping):
             self._astray.discard(host)
             units = [unit for unit in result.get("units") or () if isinstance(unit, Mapping) and _is_unit(unit)]
             if not units and result["section"].get("state") != section.CONVERGED:

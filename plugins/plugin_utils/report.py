@@ -18,7 +18,10 @@ Its shape, which only grows within a version:
   * ``reboot_required``, ``observed_generation``, ``conditions`` (of the section),
   * ``units``: in the order of their turn, each with the keys that the unit's module returns: ``unit``, ``state``,
     ``changed``, ``reboot_required``, the lists ``steps``, ``pending``, ``conditions``, ``notes`` and ``diff``, and
-    where it failed ``reason``, ``retryable`` and ``msg``.
+    where it failed ``reason``, ``retryable`` and ``msg``; last, where the host has assignments, the unit ``devices``,
+  * ``devices``, where it has: the lists of allocations ``bound``, ``kept``, ``released`` and ``releasing``, the
+    ``failures`` (``allocation_id``, ``reason``, ``message``), and the ``holds`` that are there (``allocation_id``,
+    ``binding``, ``devices``, ``generation``).
 
 It holds no time, so that two reports of the same fleet are the same bytes.
 """
@@ -30,6 +33,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ..module_utils.plan import section
+from .devices import as_unit, devices_of, is_of_devices
 
 KIND = "FleetReport"
 VERSION = 1
@@ -37,9 +41,16 @@ KILLED = (137, -9)  # what the shell, and what Python, says of a process that go
 STATES = ("converged", "progressing", "failed", "unreachable", "unknown")
 
 
-def fleet_document(results: Mapping[str, Any]) -> dict[str, Any]:
-    """The fleet document of registered `host_plan` results by host name; hosts are sorted by name."""
-    hosts = {str(name): _host(_mapping(results[name])) for name in sorted(results, key=str)}
+def fleet_document(results: Mapping[str, Any], devices: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """The fleet document of registered `host_plan` results by host name; hosts are sorted by name.
+
+    `devices` are the registered `cdi_holds` results of those that have assignments.
+    """
+    held = devices or {}
+    hosts = {
+        str(name): _with_devices(_host(_mapping(results[name])), _mapping(held.get(name)))
+        for name in sorted(results, key=str)
+    }
     states = [host["state"] for host in hosts.values()]
     summary: dict[str, int] = {state: states.count(state) for state in STATES}
     summary["hosts"] = len(hosts)
@@ -70,6 +81,8 @@ def verdict(result: Any, fail_on: str) -> str:
     """
     if fail_on not in section.FAIL_ON:
         raise ValueError(f"fail_on: {fail_on!r} is not known: take {', '.join(section.FAIL_ON)}")
+    if is_of_devices(_mapping(result)):
+        return section.message_of(unit for unit in [_unit(as_unit(result))] if section.fails([unit], fail_on))
     host = _host(_mapping(result))
     if host["state"] in ("unreachable", "unknown"):
         return str(host["message"])
@@ -99,6 +112,27 @@ def _host(result: Mapping[str, Any]) -> dict[str, Any]:
         "observed_generation": told.get("observed_generation"),
         "conditions": _conditions(told),
         "units": units,
+    }
+
+
+def _with_devices(host: dict[str, Any], result: Mapping[str, Any]) -> dict[str, Any]:
+    """The host with its section of devices; one that has no result of it is as it was."""
+    if not is_of_devices(result):
+        return host
+    unit = _unit(as_unit(result))
+    states = {host["state"], unit["state"]} - {"converged"}
+    if host["state"] in ("converged", "progressing", "failed"):
+        host["state"] = "progressing" if len(states) > 1 else states.pop() if states else "converged"
+    said = section.message_of([unit]) if unit["state"] != "converged" or "reason" in unit else ""
+    return {
+        **host,
+        "message": "; ".join(filter(None, (host["message"], said))),
+        "drift": [*host["drift"], *([unit["unit"]] if section.steps_left(unit) else ())],
+        "failing": [*host["failing"], *([unit["unit"]] if "reason" in unit else ())],
+        "unconverged": [*host["unconverged"], *([unit["unit"]] if unit["state"] != "converged" else ())],
+        "conditions": [*host["conditions"], *unit["conditions"]],
+        "units": [*host["units"], unit],
+        "devices": devices_of(result),
     }
 
 

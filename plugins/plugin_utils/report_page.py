@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ..module_utils.plan import section
+from .devices_table import devices_table
 from .markup import Html, element, join
 from .report import is_failing
 from .report_style import STYLE
@@ -189,6 +190,7 @@ def _host(name: str, host: Mapping[str, Any], anchor: str) -> Html:
         *(said if host["message"] else []),
         *(element("p", element("strong", f"{ALL}: {reason}"), f": {message}") for reason, message in once),
         *(_unit(unit, once) for unit in loud if not only_says(unit, once)),
+        devices_table(host["devices"]) if host.get("devices") else Html(),
         element("p", f"Nothing to do: {', '.join(quiet)}.", class_="quiet") if quiet else Html(),
     ]
     summary = element("summary", element("h3", name), _badge(_shown(host)))

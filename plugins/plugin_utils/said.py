@@ -17,6 +17,7 @@ WAITS = {
     "Refused": "Refused: no run will help before the settings change",
     "Outside": "Refused by the host's own configuration: change it there, or leave the host out",
     "Broken": "Failed, and no run will help before a person has mended it on the host",
+    "AssignmentFailed": "Assigned, and cannot be held: the assignment has failed",
     "StepFailed": "Could not be planned or done: another run may help",
     "HeldBack": "Held back by max_disruption",
     "RebootRequired": "Waiting for a reboot",

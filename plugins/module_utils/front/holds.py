@@ -192,6 +192,8 @@ def report(ended: Ended) -> dict[str, Any]:
     result = render(outcome._replace(found={}))
     if not (ended.broken or _is_refused(outcome)):
         result.pop("msg", None)
+    if ended.unsigned:
+        result.update(reason="StepFailed", retryable=True)
     if not ended.root:
         result.update(changed=False, diff=[], notes=[*result["notes"], AS_ROOT])
     state = state_of(ended)
@@ -209,6 +211,7 @@ def report(ended: Ended) -> dict[str, Any]:
 def _section(ended: Ended, state: str, conditions: list[dict[str, str]]) -> dict[str, Any]:
     return {
         **_moved(ended),
+        "holds": _holds(ended),
         "failures": _failures(ended.outcome),
         "section": {
             "state": state,
@@ -217,6 +220,21 @@ def _section(ended: Ended, state: str, conditions: list[dict[str, str]]) -> dict
             "conditions": conditions,
         },
     }
+
+
+def _holds(ended: Ended) -> list[dict[str, Any]]:
+    """Who holds what: after the run, in check mode before it."""
+    done = any(step.done for step in ended.outcome.steps)
+    look = ended.last if done else ended.first
+    return [
+        {
+            "allocation_id": held.allocation,
+            "binding": None if held.fault else held.binding,
+            "devices": [device.id for device in held.devices],
+            "generation": None if held.fault else held.generation,
+        }
+        for held in (() if look is None else look.held.values())
+    ]
 
 
 def _shown(entry: Mapping[str, str]) -> dict[str, str]:

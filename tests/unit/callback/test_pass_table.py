@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from ansible_collections.bettercompute.bcd.plugins.plugin_utils.pass_table import Pass
-from tests.unit.filter.plans import REBOOT, WRITE, governors, plan, refused, stuck, unit, waits
+from tests.unit.filter.plans import REBOOT, WRITE, governors, holds, plan, refused, stuck, unit, waits
 
 
 def told(**results: Any) -> list[str]:
@@ -163,3 +163,43 @@ def test_a_failure_stands_until_its_unit_was_tried_again() -> None:
     assert seen.lines()[2:] == ["a: sysctl: I/O error (another run may help)"]
     seen.add("a", plan("CONVERGED", unit("sysctl")))
     assert [cell.strip() for cell in cells(seen.lines()[1])] == ["a", "converged", "-", "-", "-"]
+
+
+# -- holds
+
+
+def test_the_holds_are_a_unit_of_their_host() -> None:
+    host = Pass()
+    host.add("node", plan("CONVERGED", unit("sysctl", changed=True)))
+    host.add("node", holds("converged", changed=True))
+    assert cells(host.lines()[1]) == ["node", "converged", "sysctl, devices", "-", "-"]
+    assert len(host.lines()) == 2
+
+
+def test_an_assignment_that_failed_is_told_by_its_allocation() -> None:
+    host = Pass()
+    host.add("node", plan("CONVERGED", unit("sysctl")))
+    host.add("node", holds("failed", ("alloc_2", "GPU-a is assigned to alloc_1"), message="not this one"))
+    host.add("node", unit("devices", changed=True))  # events were acknowledged: that says nothing of the holds
+    lines = host.lines()
+    assert cells(lines[1]) == ["node", "failed", "-", "-", "AssignmentFailed: devices"]
+    assert lines[2:] == [
+        "node: devices: alloc_2: GPU-a is assigned to alloc_1 (no run helps before that is mended)",
+    ]
+
+
+def test_a_step_of_a_hold_that_failed_is_told_with_all_that_is_wrong() -> None:
+    host = Pass()
+    said = "alloc_2: it is taken; cannot write /etc/cdi/bcd-alloc_1.json: No space left on device"
+    more = {"reason": "StepFailed", "retryable": True}
+    host.add("node", holds("progressing", ("alloc_2", "it is taken"), message=said, **more))
+    assert host.lines()[2:] == [f"node: devices: {said} (another run may help)"]
+
+
+def test_options_of_holds_that_are_refused_are_told_as_they_are() -> None:
+    host = Pass()
+    refused = {"reason": "Refused", "retryable": False, "msg": "devices: the allocation alloc_1 is there twice"}
+    host.add("node", holds("failed", message="x", **refused))
+    assert host.lines()[2:] == [
+        "node: devices: the allocation alloc_1 is there twice (no run helps before that is mended)",
+    ]

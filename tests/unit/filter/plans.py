@@ -43,3 +43,11 @@ def plan(state: str, *units: dict[str, Any], message: str = "", **more: Any) -> 
     """A whole host's result."""
     section: dict[str, Any] = {"state": state, "message": message, "observed_generation": None, "conditions": []}
     return {"units": list(units), "section": section, "reboot_required": False, "changed": False, **more}
+
+
+def holds(state: str, *failures: tuple[str, str], message: str = "", **more: Any) -> dict[str, Any]:
+    """A result of cdi_holds, with the assignments that failed."""
+    failed = [{"allocation_id": name, "reason": "overlap", "message": why} for name, why in failures]
+    section = {"state": state.upper(), "message": message, "observed_generation": 1, "conditions": []}
+    moved: dict[str, Any] = {key: [] for key in ("bound", "kept", "released", "releasing", "holds")}
+    return {**unit("devices", state), **moved, "failures": failed, "section": section, **more}

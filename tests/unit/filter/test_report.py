@@ -12,7 +12,7 @@ import pytest
 
 from ansible_collections.bettercompute.bcd.plugins.plugin_utils import report
 
-from .plans import REBOOT, WRITE, plan, refused, stuck, unit, waits
+from .plans import REBOOT, WRITE, holds, plan, refused, stuck, unit, waits
 
 DRIFTED = plan("PROGRESSING", unit("kernel-modules"), unit("sysctl", "progressing", steps=[WRITE]))
 WAITING = plan(
@@ -166,3 +166,81 @@ def test_the_verdict_names_every_failure() -> None:
 def test_an_unknown_fail_on_is_an_error() -> None:
     with pytest.raises(ValueError, match="'always' is not known: take terminal, failed, progressing, never"):
         report.verdict(DRIFTED, "always")
+
+
+# -- devices
+
+HELD = {"allocation_id": "alloc_1", "binding": "BINDING_HOLD", "devices": ["GPU-a"], "generation": 3}
+
+
+def with_devices(planned: dict[str, Any], result: Any) -> dict[str, Any]:
+    """The document's host."""
+    host: dict[str, Any] = report.fleet_document({"a": planned}, {"a": result})["hosts"]["a"]
+    return host
+
+
+def test_the_section_of_devices_is_the_last_unit_of_its_host() -> None:
+    result = holds("progressing", steps=[WRITE], kept=["alloc_1"], bound=["alloc_2"], holds=[HELD])
+    host = with_devices(plan("CONVERGED", unit("sysctl")), result)
+    assert [each["unit"] for each in host["units"]] == ["sysctl", "devices"]
+    assert (host["state"], host["drift"], host["failing"], host["unconverged"]) == (
+        "progressing",
+        ["devices"],
+        [],
+        ["devices"],
+    )
+    assert host["devices"] == {
+        "bound": ["alloc_2"],
+        "kept": ["alloc_1"],
+        "released": [],
+        "releasing": [],
+        "failures": [],
+        "holds": [HELD],
+    }
+    assert host["message"] == "devices: still to do: write /etc/sysctl.d/90-bcd.conf"
+
+
+@pytest.mark.parametrize("result", [{}, None, {"changed": False, "skipped": True}, {"failed": True, "msg": "no"}])
+def test_a_host_without_assignments_has_none(result: Any) -> None:
+    assert with_devices(DRIFTED, result) == report.fleet_document({"a": DRIFTED})["hosts"]["a"]
+
+
+@pytest.mark.parametrize(
+    ("planned", "devices", "state"),
+    [
+        (plan("CONVERGED"), holds("converged"), "converged"),
+        (plan("CONVERGED"), holds("failed", ("alloc_2", "taken")), "failed"),
+        (REFUSED, holds("failed", ("alloc_2", "taken")), "failed"),
+        (REFUSED, holds("converged"), "failed"),
+        (DRIFTED, holds("failed", ("alloc_2", "taken")), "progressing"),
+        (UNREACHABLE, holds("converged"), "unreachable"),
+    ],
+)
+def test_the_host_s_state_is_of_both_sections(planned: dict[str, Any], devices: dict[str, Any], state: str) -> None:
+    assert with_devices(planned, devices)["state"] == state
+
+
+def test_an_assignment_that_failed_is_a_failing_unit() -> None:
+    host = with_devices(plan("CONVERGED"), holds("failed", ("alloc_2", "taken"), message="alloc_2: taken"))
+    assert (host["failing"], host["message"]) == (["devices"], "devices: alloc_2: taken")
+    assert {key: host["units"][-1][key] for key in ("reason", "retryable", "msg")} == {
+        "reason": "AssignmentFailed",
+        "retryable": False,
+        "msg": "alloc_2: taken",
+    }
+
+
+def test_what_makes_the_plan_of_holds_fail() -> None:
+    failed = holds("failed", ("alloc_2", "taken"))
+    waiting = holds("progressing", pending=waits("NotReady", "no driver yet"))
+    stuck = holds("progressing", message="disk full", reason="StepFailed", retryable=True)
+    told = {
+        fail_on: [report.verdict(result, fail_on) for result in (holds("converged"), failed, waiting, stuck)]
+        for fail_on in ("terminal", "failed", "progressing", "never")
+    }
+    assert told == {
+        "terminal": ["", "devices: alloc_2: taken", "", ""],
+        "failed": ["", "devices: alloc_2: taken", "", "devices: disk full"],
+        "progressing": ["", "devices: alloc_2: taken", "devices: no driver yet", "devices: disk full"],
+        "never": ["", "", "", ""],
+    }

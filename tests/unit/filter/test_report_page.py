@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from ansible_collections.bettercompute.bcd.plugins.plugin_utils import markup, report, report_page, said
 
-from .plans import REBOOT, WRITE, governors, plan, refused, stuck, unit, waits
+from .plans import REBOOT, WRITE, governors, holds, plan, refused, stuck, unit, waits
 
 VOID = {"meta", "br"}
 BARE = REBOOT.removeprefix("cpu: ")  # beside the unit's name
@@ -255,3 +255,31 @@ def test_only_html_goes_unescaped() -> None:
     assert markup.element("p", bold) == "<p><b>1 &lt; 2</b></p>"
     assert markup.element("p", bold + "") == "<p>&lt;b&gt;1 &amp;lt; 2&lt;/b&gt;</p>"
     assert markup.element("a", "x", class_='"', aria_label="y") == '<a class="&quot;" aria-label="y">x</a>'
+
+
+def test_who_holds_what_is_a_table_of_the_host() -> None:
+    held = [
+        {"allocation_id": f"alloc_{number}", "binding": "BINDING_KUBERNETES", "devices": [f"GPU-{number}"]}
+        for number in (1, 2)
+    ]
+    lost: dict[str, Any] = {"allocation_id": HOSTILE, "binding": None, "devices": [], "generation": None}
+    result = holds(
+        "failed", ("alloc_5", HOSTILE), kept=["alloc_1"], released=["alloc_2"], bound=["alloc_4"], holds=[*held, lost]
+    )
+    document = report.fleet_document({"a": plan("CONVERGED", unit("sysctl"))}, {"a": result})
+    page = Page(report_page.render_page(document))
+    table = page.text.partition("Holds")[2]
+    for row in (
+        "alloc_1GPU-1kubernetesstays",
+        "alloc_2GPU-2kuberneteswould be released",
+        f"{HOSTILE}every GPUstays",
+        "alloc_4would be bound",
+        f"alloc_5overlap: {HOSTILE}",
+    ):
+        assert row in table
+    assert "script" not in {tag for tag, _attributes in page.tags}
+
+
+def test_a_host_that_holds_nothing_has_no_table() -> None:
+    document = report.fleet_document({"a": plan("CONVERGED")}, {"a": holds("converged")})
+    assert "Holds" not in Page(report_page.render_page(document)).text

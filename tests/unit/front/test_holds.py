@@ -31,7 +31,7 @@ OPTIONS = (
     "signing_key", "node_id",
 )  # fmt: skip
 OF_A_UNIT = {"unit", "changed", "state", "pending", "reboot_required", "conditions", "steps", "notes", "diff"}
-OF_A_SECTION = {"bound", "kept", "released", "releasing", "failures", "section"}
+OF_A_SECTION = {"bound", "kept", "released", "releasing", "holds", "failures", "section"}
 STATE = "/var/lib/bcd-hostconfig"
 KEY = "/etc/bcd/node.key"
 SECRET = ed25519.Ed25519PrivateKey.generate()
@@ -82,6 +82,9 @@ def test_a_hold_from_its_bind_to_its_release(host: GpuHost) -> None:
     assert set(first) == OF_A_UNIT | OF_A_SECTION | {"events"}
     assert (first["changed"], moved(first)) == (True, {"bound": ["alloc_1"]})
     assert first["section"] == {"state": "CONVERGED", "message": "", "observed_generation": 7, "conditions": []}
+    assert first["holds"] == [
+        {"allocation_id": "alloc_1", "binding": "BINDING_HOLD", "devices": [gpu(host)], "generation": 7}
+    ]
     (event,) = first["events"]
     assert set(event) == {"id", "type", "body"}
     body = json.loads(event["body"])
@@ -132,6 +135,7 @@ def test_check_mode_says_what_a_run_then_does(host: GpuHost) -> None:
     assert checked["failures"] == done["failures"]
     assert [step["action"] for step in checked["steps"]] == [step["action"] for step in done["steps"]]
     assert (checked["changed"], checked["diff"]) == (True, done["diff"])
+    assert [held["allocation_id"] for held in (*checked["holds"], *done["holds"])] == ["alloc_1", "alloc_2"]
     assert sorted(kinds(done)[1:]) == [
         ("AllocationBound", "alloc_2"),
         ("AllocationFailed", "alloc_3"),
@@ -404,6 +408,7 @@ def test_a_report_that_could_not_be_signed_waits(host: GpuHost, monkeypatch: pyt
     assert kinds(result) == [("AllocationFailed", "alloc_2")]
     assert (result["section"]["state"], result["section"]["observed_generation"]) == ("PROGRESSING", None)
     assert "cannot keep the signature of an event: No space left on device" in result["section"]["message"]
+    assert (result["reason"], result["retryable"]) == ("StepFailed", True)
     monkeypatch.setattr(host, "write", write)
     again = run(host, assignments=wanted, generation=1, signing_key=KEY)
     assert kinds(again) == [("AllocationBound", "alloc_1"), ("AllocationFailed", "alloc_2")]

@@ -20,9 +20,8 @@ RESULTS := $(BUILD)/results
 RUN := $(VENV)/bin/python -m
 JOBS ?= 2
 
-# The tests that run ansible-playbook on simulated hosts: once with each ansible-core.
-PLAYED := $(wildcard tests/sim/test_*.py tests/unit/role tests/unit/playbooks tests/unit/sim/test_playbook*.py)
-# The simulated hosts' own tests: with the newest only.
+# The tests that run ansible-playbook on simulated hosts, and the simulated hosts' own.
+PLAYED := tests/sim
 SIMULATOR := tests/unit/sim
 # The tests of what is shipped to a managed host, where no ansible is installed: once with each Python.
 SHIPPED := $(wildcard $(addprefix tests/unit/,core look plan units intent front hosts))
@@ -88,7 +87,7 @@ sanity: $(VENV)/.develop  ## ansible-test sanity
 
 .PHONY: unit
 unit: $(VENV)/.develop  ## Plans, looks, core and tools under the newest Python
-	@$(VENV)/bin/pytest -n $(JOBS) --junitxml=$(RESULTS)/unit.xml tests/unit $(addprefix --ignore=,$(PLAYED) $(SIMULATOR))
+	@$(VENV)/bin/pytest -n $(JOBS) --junitxml=$(RESULTS)/unit.xml tests/unit --ignore=$(SIMULATOR)
 
 .PHONY: hosts
 hosts: $(BUILD)/host-oldest/.ready $(BUILD)/host-newest/.ready  ## The modules' code under the oldest and newest Python
@@ -99,11 +98,11 @@ hosts: $(BUILD)/host-oldest/.ready $(BUILD)/host-newest/.ready  ## The modules' 
 
 .PHONY: sim
 sim: $(VENV)/.develop  ## Roles and modules on simulated hosts, newest ansible-core
-	@$(VENV)/bin/pytest -n $(JOBS) --junitxml=$(RESULTS)/sim.xml $(SIMULATOR) $(filter-out $(SIMULATOR)/%,$(PLAYED))
+	@$(VENV)/bin/pytest -n $(JOBS) --junitxml=$(RESULTS)/sim.xml $(SIMULATOR) $(PLAYED)
 
 .PHONY: oldest
-oldest: $(BUILD)/old-core/.ready  ## The same on the oldest ansible-core, but for what a killed module leaves and GPUs show, which is not Ansible's doing
-	@$(BUILD)/old-core/bin/pytest -n $(JOBS) --junitxml=$(RESULTS)/oldest.xml $(filter-out %/test_kills.py %/test_gpus.py,$(PLAYED))
+oldest: $(BUILD)/old-core/.ready  ## The same on the oldest ansible-core, but for what is not Ansible's doing
+	@$(BUILD)/old-core/bin/pytest -n $(JOBS) --junitxml=$(RESULTS)/oldest.xml -m "not newest_core" $(PLAYED)
 
 .PHONY: matrix
 matrix: sim oldest  ## Both
@@ -120,6 +119,10 @@ lab-packages: $(VENV)/.develop
 lab: lab-packages  ## A real Debian in QEMU; as root, installs QEMU where it is not there
 	@status=0; $(VENV)/bin/pytest --junitxml=$(RESULTS)/lab.xml tests/lab || status=1; \
 	$(RUN) tests.tools.run_molecule --lab || status=1; exit $$status
+
+.PHONY: bench
+bench: $(VENV)/.develop  ## What passes over 96, 384 and 1,000 assignments cost, and whether that grows linearly
+	@$(RUN) tests.bench.holds
 
 # --- what is shipped ------------------------------------------------------------------------------------------------
 

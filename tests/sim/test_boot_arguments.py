@@ -14,6 +14,7 @@ from tests.sim import controller, fleet
 from tests.sim.host import SimulatedHost
 from tests.sim.tree import PROFILES
 
+pytestmark = pytest.mark.newest_core  # what boot loaders do is not Ansible's doing
 LOADERS = ("debian", "suse", "rocky", "systemd-boot", "uki", "ostree")
 WANTED = "isolcpus=managed_irq,domain,2-3 nohz_full=2-3 rcu_nocbs=2-3"
 SET = """

@@ -20,6 +20,7 @@ from tests.sim.host import SimulatedHost
 from tests.sim.machine import Machine
 from tests.sim.tree import PROFILES
 
+newest_core = pytest.mark.newest_core
 MODULES = {"kernel-modules": {"load": ["br_netfilter"]}}
 SYSCTL = {"sysctl": {"vm.swappiness": 10}}
 ISOLATED = {"cpu": {"isolate": "2-3"}}
@@ -163,7 +164,7 @@ def test_the_pass_report_tells_a_killed_module(make: Maker) -> None:
 # -- plan
 
 
-@pytest.mark.parametrize("arguments", [("plan",), ("converge", "--check")])
+@pytest.mark.parametrize("arguments", [("plan",), pytest.param(("converge", "--check"), marks=newest_core)])
 def test_a_plan_shows_its_steps(make: Maker, arguments: tuple[str, ...]) -> None:
     hosts = make(one={**SYSCTL, "cpu": {"governor": "performance"}})
     played = hosts.play(*arguments, variables=TABLE)
@@ -197,6 +198,7 @@ def test_plan_reports_the_fleet_and_changes_nothing(make: Maker) -> None:
     assert "-60\n+10\n" in played.out
 
 
+@newest_core
 def test_plan_writes_the_same_report_of_the_same_fleet(make: Maker) -> None:
     hosts = make(one={**MODULES, **SYSCTL, **ISOLATED}, two=REFUSED)
     hosts.play("plan", "-e", "bcd_report_dir=first")
@@ -220,6 +222,7 @@ def test_plan_reports_hosts_that_gave_no_plan_and_fails_them(make: Maker) -> Non
     assert {name: stats[name]["failures"] for name in found} == {"gone-01": 1, "one-01": 0, "unset-01": 1}
 
 
+@newest_core
 def test_plan_reports_a_fleet_of_which_no_host_answers(make: Maker) -> None:
     hosts = make(gone=SYSCTL)
     put_down(hosts.host("gone"))
@@ -231,6 +234,7 @@ def test_plan_reports_a_fleet_of_which_no_host_answers(make: Maker) -> None:
     }
 
 
+@newest_core
 def test_plan_fails_by_what_it_is_told_and_never_for_drift(make: Maker) -> None:
     hosts = make(drifted=SYSCTL, refused=REFUSED)
     for fail_on, failing in (("progressing", 1), ("terminal", 1), ("never", 0)):
@@ -243,6 +247,7 @@ def test_plan_fails_by_what_it_is_told_and_never_for_drift(make: Maker) -> None:
 # -- reboot
 
 
+@newest_core
 def test_reboot_leaves_alone_what_waits_for_none(make: Maker) -> None:
     hosts = make(one=SYSCTL)
     assert hosts.play("converge").rc == 0
@@ -270,6 +275,7 @@ def test_reboot_proves_that_it_was_enough_and_the_next_pass_changes_nothing(make
     assert "no unit waits for a reboot" in hosts.play("reboot", "-e", "bcd_hosts=one").out
 
 
+@newest_core
 def test_reboot_acts_on_what_a_pass_unit_by_unit_found_waiting_without_steps(make: Maker) -> None:
     hosts = make(one=NESTED)
     assert hosts.play("converge").rc == 0
@@ -290,6 +296,7 @@ def test_reboot_acts_on_what_a_pass_unit_by_unit_found_waiting_without_steps(mak
     assert one.read("/proc/sys/kernel/random/boot_id") != boot
 
 
+@newest_core
 def test_a_pass_unit_by_unit_sees_that_a_reboot_by_hand_was_not_enough(make: Maker) -> None:
     hosts = make(one=ISOLATED)
     assert hosts.play("converge").rc == 0
@@ -353,6 +360,7 @@ def test_reboot_is_not_done_again_for_what_it_was_in_vain_for(make: Maker) -> No
     assert one.read("/proc/sys/kernel/random/boot_id") != boot + "\n"
 
 
+@newest_core
 def test_reboot_says_once_what_is_wrong_with_the_record(make: Maker) -> None:
     hosts = make(one=ISOLATED)
     assert hosts.play("converge").rc == 0
@@ -367,6 +375,7 @@ def test_reboot_says_once_what_is_wrong_with_the_record(make: Maker) -> None:
     assert hosts.host("one").read("/proc/sys/kernel/random/boot_id") == boot
 
 
+@newest_core
 def test_reboot_says_which_hosts_it_did_not_look_at_behind_one_that_is_gone(make: Maker) -> None:
     hosts = make(gone=ISOLATED, two=ISOLATED)
     put_down(hosts.host("gone"))
@@ -380,6 +389,7 @@ def test_reboot_says_which_hosts_it_did_not_look_at_behind_one_that_is_gone(make
         )
 
 
+@newest_core
 def test_reboot_goes_on_with_the_proof_where_it_was_interrupted(make: Maker) -> None:
     hosts = make(one=ISOLATED)
     assert hosts.play("converge").rc == 0
@@ -403,6 +413,7 @@ def test_reboot_stops_at_a_host_that_does_not_come_back_as_another_boot(make: Ma
     assert hosts.host("two").read("/proc/sys/kernel/random/boot_id") == boot
 
 
+@newest_core
 def test_reboot_knows_the_settings_without_being_told(make: Maker) -> None:
     hosts = make(one=None)
     section = json.dumps({"bcd_converge_units": ISOLATED})
@@ -412,6 +423,7 @@ def test_reboot_knows_the_settings_without_being_told(make: Maker) -> None:
     assert "no unit waits for a reboot any more, and every unit is converged" in " ".join(played.out.split())
 
 
+@newest_core
 def test_reboot_stops_where_only_root_may_read_the_record(make: Maker) -> None:
     hosts = make(one=ISOLATED)
     assert hosts.play("converge").rc == 0

@@ -17,6 +17,7 @@ from tests.sim import controller, fleet
 from tests.sim.host import SimulatedHost
 from tests.sim.tree import PROFILES, machine
 
+pytestmark = pytest.mark.newest_core  # its playbooks are played one by one in test_playbooks
 README = Path(controller.CHECKOUT) / "README.md"
 # The machine of the example: two nodes with 64 CPUs each, and memory for their pages when it has just booted.
 SANDBOX = machine("debian", cpus=128, nodes=2, memory_mb=262144, runtime_1g=40, boot_1g=80)

@@ -19,6 +19,7 @@ from tests.sim.controller import Played
 from tests.sim.host import SimulatedHost
 from tests.sim.tree import PROFILES
 
+newest_core = pytest.mark.newest_core
 SYSCTL_FILE = "/etc/sysctl.d/90-bcd.conf"
 APPLIED = "/var/lib/bcd-hostconfig/applied.json"
 LOAD_FILE = "/etc/modules-load.d/bcd.conf"
@@ -152,6 +153,7 @@ def test_a_check_says_everything_and_touches_nothing(site: Open) -> None:
     assert checked.status["section"]["state"] == "PROGRESSING"
 
 
+@newest_core
 def test_what_is_done_is_what_the_check_said(site: Open) -> None:
     one = site()
     units = {"kernel-modules": {"load": ["tun"]}, "sysctl": {"vm.swappiness": 10}, **ISOLATED}
@@ -164,6 +166,7 @@ def test_what_is_done_is_what_the_check_said(site: Open) -> None:
     assert steps(one.role(units)) == said
 
 
+@newest_core
 def test_a_host_that_waits_for_its_reboot_is_left_alone_and_says_so(site: Open) -> None:
     one = site()
     one.role(ISOLATED)
@@ -181,6 +184,7 @@ def test_a_host_that_waits_for_its_reboot_is_left_alone_and_says_so(site: Open) 
     assert after.custom == {HOST: {}}
 
 
+@newest_core
 def test_an_empty_section_cleans_what_was_applied(site: Open) -> None:
     one = site()
     one.role({**BRIDGED, **ISOLATED})
@@ -247,7 +251,7 @@ SECTIONS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
 }
 
 
-@pytest.mark.parametrize("mode", ["single", "tasks"])
+@pytest.mark.parametrize("mode", ["single", pytest.param("tasks", marks=newest_core)])
 def test_a_host_fails_by_fail_on(tmp_path: Path, mode: str) -> None:
     """One host for each pair of a section and a fail_on: those that fail are those that should."""
     pairs = {f"{name}-{kind}": (units, kind) for name, (units, _failing) in SECTIONS.items() for kind in FAIL_ON}
@@ -307,6 +311,7 @@ def test_unit_by_unit_goes_on_past_one_that_failed_and_reports_all(site: Open) -
     assert "reboot the node" in ran.custom[HOST]["cpu"]
 
 
+@newest_core
 def test_unit_by_unit_records_what_a_pass_in_one_task_records(site: Open) -> None:
     """Where no unit lacks anything: what was applied and the generation, though the record had been lost."""
     one = site()
@@ -319,7 +324,7 @@ def test_unit_by_unit_records_what_a_pass_in_one_task_records(site: Open) -> Non
     assert json.loads(one.host.read(APPLIED) or "{}") == json.loads(record)
 
 
-@pytest.mark.parametrize("where", ["-e", "role"])
+@pytest.mark.parametrize("where", [pytest.param("-e", marks=newest_core), "role"])
 def test_a_mode_that_is_known_when_the_role_is_loaded_costs_no_failure(site: Open, where: str) -> None:
     one = site(bcd_converge_units=BRIDGED)
     role: dict[str, Any] = {
@@ -340,7 +345,7 @@ def test_a_mode_from_the_inventory_is_heeded(site: Open) -> None:
     assert one.host.read("/proc/sys/net/bridge/bridge-nf-call-iptables") == "0\n"
 
 
-@pytest.mark.parametrize("where", ["play", "inventory"])
+@pytest.mark.parametrize("where", [pytest.param("play", marks=newest_core), "inventory"])
 def test_a_check_is_one_plan_in_every_mode(site: Open, where: str) -> None:
     one = site(**({"bcd_converge_mode": "tasks"} if where == "inventory" else {}))
     before = one.digest()
@@ -349,7 +354,7 @@ def test_a_check_is_one_plan_in_every_mode(site: Open, where: str) -> None:
     assert one.digest() == before
 
 
-@pytest.mark.parametrize("where", ["play", "inventory"])
+@pytest.mark.parametrize("where", [pytest.param("play", marks=newest_core), "inventory"])
 def test_a_mode_that_is_none_is_an_error(site: Open, where: str) -> None:
     one = site(**({"bcd_converge_mode": "Tasks"} if where == "inventory" else {}))
     given = {"bcd_converge_units": BRIDGED, **({"bcd_converge_mode": "Tasks"} if where == "play" else {})}
@@ -365,7 +370,7 @@ def test_a_mode_that_is_none_is_an_error(site: Open, where: str) -> None:
 # -- only, max_disruption, defaults
 
 
-@pytest.mark.parametrize("mode", ["single", "tasks"])
+@pytest.mark.parametrize("mode", [pytest.param("single", marks=newest_core), "tasks"])
 def test_only_applies_the_named_and_plans_the_rest(site: Open, mode: str) -> None:
     one = site()
     ran = one.role(BRIDGED, mode=mode, only=["kernel-modules"])
@@ -376,6 +381,7 @@ def test_only_applies_the_named_and_plans_the_rest(site: Open, mode: str) -> Non
     assert ran.status["section"]["state"] == "PROGRESSING"
 
 
+@newest_core
 def test_what_is_above_max_disruption_is_held_back_and_said(site: Open) -> None:
     one = site()
     one.host.run("modprobe", "kvm_intel")
@@ -406,6 +412,7 @@ def test_no_section_is_an_error_and_no_empty_one(site: Open) -> None:
     assert one.host.changes() == []
 
 
+@newest_core
 def test_the_section_as_it_travels(site: Open) -> None:
     one = site()
     wire = [
@@ -420,6 +427,7 @@ def test_the_section_as_it_travels(site: Open) -> None:
     assert one.host.read("/proc/sys/vm/swappiness") == "10\n"
 
 
+@newest_core
 def test_a_signed_spec_is_not_believed(site: Open) -> None:
     one = site()
     ran = one.role(signed_spec={"body": "e30="})
@@ -434,6 +442,7 @@ def test_a_signed_spec_is_not_believed(site: Open) -> None:
     assert one.host.changes() == []
 
 
+@newest_core
 def test_a_host_that_is_managed_outside_is_refused_by_the_letter(site: Open) -> None:
     outside = "host.unit: this host's configuration is managed outside bcd ([host] units = false in root's config.toml)"
     one = site()
@@ -451,6 +460,7 @@ def test_a_host_that_is_managed_outside_is_refused_by_the_letter(site: Open) -> 
 # -- the modules by themselves
 
 
+@newest_core
 def test_a_plan_changes_nothing_and_is_changed_in_check_mode_only(site: Open) -> None:
     one = site()
     before = one.digest()
@@ -463,6 +473,7 @@ def test_a_plan_changes_nothing_and_is_changed_in_check_mode_only(site: Open) ->
     assert one.digest() == before
 
 
+@newest_core
 def test_a_plan_takes_no_root(site: Open) -> None:
     one = site(sim_user="admin")
     ran = one.section(module="host_plan", units=BRIDGED)

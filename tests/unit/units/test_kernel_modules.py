@@ -183,6 +183,24 @@ def test_a_pass_killed_anywhere_is_finished_by_the_next() -> None:
     assert a_kill_loses_nothing(UNIT, machine, settings, shown) > 6
 
 
+def test_a_removal_killed_anywhere_is_finished_by_the_next() -> None:
+    def machine() -> FakeHost:
+        host = debian()
+        assert go(host, {"load": ["tun"], "blacklist": ["nouveau"]}).state == "converged"
+        host.calls.clear()
+        return host
+
+    def shown(host: FakeHost) -> object:
+        assert (host.text(LOAD), host.text(PROBE)) == (None, None)
+        return host.text("/boot/initrd.img-6.12.0")
+
+    assert "nouveau" in str(machine().text("/boot/initrd.img-6.12.0"))
+    assert a_kill_loses_nothing(UNIT, machine, None, shown) > 2
+    host = machine()
+    go(host, None)
+    assert "nouveau" not in str(host.text("/boot/initrd.img-6.12.0"))
+
+
 def test_what_is_kept_out_goes_into_the_initramfs_and_out_of_the_kernel() -> None:
     host = debian()
     modprobe(host, ("modprobe", "nouveau"))

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import os
-import time
 from pathlib import Path
 
 import pytest
@@ -70,11 +69,9 @@ def test_a_missing_program_answers_as_a_shell_would() -> None:
 
 
 def test_a_program_that_hangs_is_ended_with_its_children() -> None:
-    began = time.monotonic()
     with pytest.raises(StepFailed) as fault:
         Host().ask(("sh", "-c", "sleep 61.5 & wait"), timeout=0.3)
     assert "did not end within 0.3 seconds" in fault.value.message
-    assert time.monotonic() - began < 8
     running = [path for path in Path("/proc").glob("[0-9]*/cmdline") if _says(path, b"61.5")]
     assert running == []
 

@@ -33,7 +33,7 @@ MODULES = """
     - {name: command, command: cat /etc/marker-of-sim /etc/one /proc/cmdline}
     - {name: slurp, slurp: {src: /proc/sys/vm/swappiness}}
     - {name: raw, raw: "cat /proc/sys/kernel/random/boot_id"}
-    - {name: reboot, reboot: {reboot_timeout: 60}}
+    - {name: reboot, reboot: {reboot_timeout: 300}}
     - {name: again, raw: "cat /proc/sys/kernel/random/boot_id"}
     - {name: fetch, fetch: {src: /etc/os-release, dest: "{{ playbook_dir }}/fetched/"}}
 """

@@ -21,6 +21,8 @@ pytestmark = pytest.mark.newest_core  # its playbooks are played one by one in t
 README = Path(controller.CHECKOUT) / "README.md"
 # The machine of the example: two nodes with 64 CPUs each, and memory for their pages when it has just booted.
 SANDBOX = machine("debian", cpus=128, nodes=2, memory_mb=262144, runtime_1g=40, boot_1g=80)
+# The GPU of the example, and the one that the simulated machine has.
+A_GPU = ("GPU-5f1c2a90-0000-4000-8000-000000000001", "GPU-00000000-0000-4000-8000-000000000000")
 
 
 class Block(NamedTuple):
@@ -55,7 +57,7 @@ def readers(tmp_path: Path) -> Path:
     Path(fleet.make(str(tmp_path / "gpus"), gpus)).rename(folder / "simulated-gpus.yml")
     for block in blocks():
         if block.language == "yaml":
-            (folder / block.name).write_text(block.text, encoding="utf-8")
+            (folder / block.name).write_text(block.text.replace(*A_GPU), encoding="utf-8")
     return folder
 
 
@@ -63,6 +65,7 @@ def test_every_block_is_held_by_a_test() -> None:
     assert {block.name for block in blocks() if block.language == "yaml"} == {
         "inventory.yml",
         "gpus.yml",
+        "holds.yml",
         "modules.yml",
     }
     assert {block.language for block in blocks()} == {"yaml", "sh"}
@@ -84,7 +87,8 @@ def play_all(readers: Path, inventory: str) -> list[tuple[str, str]]:
             str(readers), str(readers / inventory), *words[3:], "-i", f"simulated-{inventory}", variables=variables
         )
         assert played.rc == 0, f"{line}\n{played.out}"
-        outputs.append((words[3].rpartition(".")[2], played.out))
+        name = next(word for word in words if word.startswith("bettercompute.bcd."))
+        outputs.append((name.rpartition(".")[2], played.out))
     return outputs
 
 
@@ -118,7 +122,7 @@ def test_the_commands_lead_to_a_converged_host(readers: Path) -> None:
 
 def test_the_commands_for_gpus_lead_from_no_driver_to_a_converged_host(readers: Path) -> None:
     host = SimulatedHost(str(readers.parent / "gpus" / "trees" / "gpu-01"))
-    (_unused, planned), (_unused, converged) = play_all(readers, "gpus.yml")
+    (_unused, planned), (_unused, converged), (_unused, held) = play_all(readers, "gpus.yml")
     report = planned.partition("PASS REPORT")[2]
     assert re.search(r"mig-layout: known after the driver is installed and loaded", " ".join(report.split()))
     assert re.search(r"^gpu-01 +converged +nvidia-driver, fabric-manager, ", converged, re.MULTILINE)
@@ -126,6 +130,10 @@ def test_the_commands_for_gpus_lead_from_no_driver_to_a_converged_host(readers: 
     assert listing.count("MIG 1g.10gb") == 7 * listing.count("GPU ")
     devices = {device["name"] for device in json.loads(host.read("/etc/cdi/nvidia.json") or "{}")["devices"]}
     assert devices - {"all"} == set(re.findall(r"UUID: (MIG-[^)]+)\)", listing))
+    assert re.search(r"^gpu-01 +converged +devices +- +-$", held, re.MULTILINE)
+    for allocation, name in (("alloc_01jz8k2v", f"{A_GPU[1]}_gi7_ci0"), ("alloc_01jz8k3x", f"{A_GPU[1]}_gi8_ci0")):
+        (device,) = json.loads(host.read(f"/etc/cdi/bcd-{allocation}.json") or "{}")["devices"]
+        assert device["name"] == name
 
 
 def test_the_playbook_runs_as_it_stands(readers: Path) -> None:

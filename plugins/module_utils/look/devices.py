@@ -40,7 +40,8 @@ def look(host: Host, section: Section, past: Past) -> Now:
     passed = bool(now.passed) if is_known(now.passed) else False
     if wanted or section.passthrough or passed or now.releases or now.lost_releases:
         now = now._replace(cards=later(cards, host), wsl=host.exists(WSL))
-    if any(one.binding == HOLD for one in wanted):
+    plain = any(one.binding == HOLD for one in wanted) or any(one.binding == HOLD for one in now.held.values())
+    if wanted and plain:  # a hold is as it was bound, whatever its assignment says now
         now = now._replace(vendors=later(vendors, host), mps=is_ours(host.file(f"{UNITS}/{SERVICE}")))
     if any(one.limits for one in wanted) or any(one.limits for one in now.held.values()):
         from .slices import controllers

@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 from typing import Any, NamedTuple
 
-from hypothesis import given, settings
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.outcome import Outcome
@@ -43,14 +43,20 @@ class Wish(NamedTuple):
     binding: str = HOLD
 
 
-DEVICES = st.tuples(st.integers(0, 2), st.sampled_from(["whole", "mig", "slot", "slot"]), st.integers(0, SLOTS))
-WISHES = st.builds(
-    Wish,
-    st.sampled_from(NAMES),
-    st.lists(DEVICES, min_size=1, max_size=3).map(tuple),
-    st.sampled_from([HOLD, HOLD, KUBERNETES, "BINDING_NODE"]),
+# Most are there, and few enough that they meet: what is refused for another reason tells nothing of conflicts.
+DEVICES = st.tuples(
+    st.sampled_from([0, 0, 0, 0, 1, 1, 2]),
+    st.sampled_from(["whole", "mig", "mig", "slot", "slot", "slot"]),
+    st.sampled_from([0, 0, 1, 1, 2, SLOTS]),
 )
-SECTIONS = st.lists(st.lists(WISHES, max_size=5, unique_by=lambda wish: wish.name), min_size=1, max_size=5)
+WISHES = st.tuples(
+    st.lists(DEVICES, min_size=1, max_size=2).map(tuple),
+    st.sampled_from([HOLD, HOLD, HOLD, HOLD, KUBERNETES, KUBERNETES, KUBERNETES, "BINDING_NODE"]),
+)
+SECTION = st.tuples(st.permutations(NAMES), st.lists(WISHES, min_size=2, max_size=len(NAMES))).map(
+    lambda drawn: [Wish(name, *wish) for name, wish in zip(*drawn)]
+)
+SECTIONS = st.lists(SECTION, min_size=3, max_size=5)
 
 
 def atom(host: GpuHost, mig: list[str], device: tuple[int, str, int]) -> str:
@@ -137,7 +143,7 @@ def check(host: GpuHost, done: Outcome, after: dict[str, list[str]], wanted: lis
     st.sampled_from([(H100,), (H100, H100)]),
     SECTIONS,
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_any_sequence_of_sections(
     profiles: tuple[str, ...], products: tuple[str, ...], wishes: list[list[Wish]]
 ) -> None:

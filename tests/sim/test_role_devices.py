@@ -240,6 +240,33 @@ def test_events_are_delivered_until_they_are_accepted(hosts: Fleet, endpoint: En
     assert endpoint.ids() == ["released-alloc_1", "released-alloc_2"]
 
 
+def test_the_plan_says_who_holds_what_and_what_would_be_held(hosts: Fleet) -> None:
+    hosts.set("gpu", bcd_devices_assignments=[hosts.hold(1, 0)])
+    hosts.play("-l", "gpu")
+    hosts.set("gpu", bcd_devices_assignments=[hosts.hold(2, 1)])
+    hosts.set("plain", bcd_devices_assignments=[hosts.hold(3, 0)])
+    hosts.gpu.forget_calls()
+    played = hosts.play(what="bettercompute.bcd.plan", rc=2)
+    assert hosts.gpu.changes() == []
+    report = json.loads((hosts.scratch / "bcd-report" / "fleet.json").read_text("utf-8"))
+    gpu, plain = report["hosts"]["gpu-01"], report["hosts"]["plain-01"]
+    assert (gpu["state"], gpu["drift"], gpu["failing"]) == ("progressing", ["devices"], [])
+    assert {key: gpu["devices"][key] for key in ("bound", "kept", "released")} == {
+        "bound": ["alloc_2"],
+        "kept": [],
+        "released": ["alloc_1"],
+    }
+    assert [(hold["allocation_id"], hold["devices"]) for hold in gpu["devices"]["holds"]] == [
+        ("alloc_1", [hosts.uuids[0]])
+    ]
+    said = f"devices: alloc_3: {hosts.uuids[0]} not present"
+    assert (plain["state"], plain["failing"], plain["message"]) == ("failed", ["devices"], said)
+    page = (hosts.scratch / "bcd-report" / "fleet.html").read_text("utf-8")
+    assert "would be released" in page
+    assert [task["result"]["msg"] for task in played["all"] if task["status"] == "failed"] == [said]
+    hosts.play(what="bettercompute.bcd.plan", bcd_devices_fail_on="never")
+
+
 def test_an_endpoint_that_is_not_there_fails_nothing(hosts: Fleet, endpoint: Endpoint) -> None:
     hosts.set("gpu", bcd_devices_assignments=[hosts.hold(1, 0)], bcd_devices_events_url=endpoint.url)
     played = hosts.play("-l", "gpu")  # its certificate is not one that is trusted

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from labvm.machine import Machine
 
-LIMIT = 60.0  # seconds that a container may take to say what it sees
+LIMIT = 300.0  # seconds that a container may take: an emulated machine on a busy one is slow
 # The numbers of a node, and its name: crw-rw-rw-    1 0        0         195,   0 Nov 30 16:14 nvidia0
 NODE = re.compile(r"c\S+ +\d+ \S+ +\S+ +(\d+), +(\d+) .* (\S+)")
 LOOK = (
@@ -49,13 +49,13 @@ def start(machine: Machine, *wanted: Wanted) -> list[Inside]:
     return [_inside(machine, one.name) for one in wanted]
 
 
-def stop(machine: Machine, name: str) -> None:
-    """Kill a container and remove it; returns once nothing of it runs, its monitor included."""
-    ran = machine.read(f"/run/{name}.id").strip()
-    machine.ssh(f"podman rm --force --time=0 {name}", timeout=300)
+def stop(machine: Machine, *names: str) -> None:
+    """Kill containers and remove them; returns once nothing of them runs, their monitors included."""
+    ids = [machine.read(f"/run/{name}.id").strip() for name in names]
+    machine.ssh(f"podman rm --force --time=0 {' '.join(names)}", timeout=300)
     until = time.monotonic() + LIMIT
-    while machine.ssh(f"systemctl list-units --no-legend 'libpod*{ran}.scope'").out.strip():
-        assert time.monotonic() < until, f"something of the container {name} goes on"
+    while machine.ssh(f"systemctl list-units --no-legend {' '.join(f'libpod*{each}.scope' for each in ids)}").out:
+        assert time.monotonic() < until, f"something of the containers {', '.join(names)} goes on"
         time.sleep(0.5)
 
 

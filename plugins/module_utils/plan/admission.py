@@ -77,13 +77,12 @@ class Ledger:
         left = memory.total - memory.hugetlb - HEADROOM - machines(self._domains, self._instances)
         for allocation, hold in self._held.items():
             files = self._slices.get(allocation, Slice()).files
-            # Of a hold without its record the slice alone knows.
-            booked = _number(files.get("memory.max")) if hold.limits is None else hold.limits.memory_bytes
-            left -= booked or 0
+            limits = hold.limits if hold.limits not in (None, Limits()) else _limits_of(files)
+            left -= limits.memory_bytes or 0
             for size, kib in SIZES:
-                count = _pages_of(hold.limits).get(kib, 0)
+                count = _pages_of(limits).get(kib, 0)
                 taken = (_number(files.get(f"hugetlb.{size}.current")) or 0) // (kib * 1024)
-                self._pages[kib].take(_nodes(hold.limits), max(0, count - taken))
+                self._pages[kib].take(_nodes(limits), max(0, count - taken))
         self._left = left
 
 
@@ -126,6 +125,12 @@ def machines(domains: tuple[Domain, ...], instances: tuple[Instance, ...]) -> in
 
 def _machine(memory: int, hugepages: bool) -> int:
     return (0 if hugepages else memory) + memory // 32 + 256 * MIB
+
+
+def _limits_of(files: Mapping[str, str | None]) -> Limits:
+    """What a slice's files show: of a hold without its record they alone tell."""
+    pages = [(_number(files.get(f"hugetlb.{size}.max")) or 0) // (kib * 1024) for size, kib in SIZES]
+    return Limits(None, files.get("cpuset.mems"), None, _number(files.get("memory.max")), *pages)
 
 
 def _pages_of(limits: Limits | None) -> dict[int, int]:

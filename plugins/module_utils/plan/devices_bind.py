@@ -14,7 +14,7 @@ from . import hold_spec
 from .assignment import BINDINGS, Assignment, Device, Limits
 from .conflicts import Claims
 from .device_atoms import Failure, Resolved, resolve, unsupported
-from .devices_keep import complete, settle_slice, spec_of
+from .devices_keep import complete, filled, settle_slice, spec_of
 from .devices_seen import BINDING, Held
 from .devices_work import Work
 from .hold_record import record_path, render
@@ -99,7 +99,7 @@ class Bind:
         conflict = self._firm().conflict(wanted.devices)
         if conflict:
             return Failure("overlap", conflict)
-        waits = self._leaving.conflict(wanted.devices) or self._booked(wanted.limits)
+        waits = self._leaving.conflict(wanted.devices) or self._admitted(wanted.limits)
         if isinstance(waits, Failure):
             return waits
         if waits:
@@ -125,7 +125,7 @@ class Bind:
             return Failure("node-unprivileged", UNPRIVILEGED)
         return unsupported(wanted.devices) or resolve(wanted.devices, self._work.cards(), self._work.section.slots)
 
-    def _booked(self, limits: Limits | None) -> str | Failure:
+    def _admitted(self, limits: Limits | None) -> str | Failure:
         """Book the limits with the host; what they wait for, or why they cannot be had. Raises StepFailed.
 
         What a release of this plan sets free is not there before it is through.
@@ -153,8 +153,16 @@ class Bind:
         if not self._ledger:
             from .admission import Ledger
 
-            self._ledger.append(Ledger(now.memory, now.held, now.slices, now.domains, self._work.section.instances))
+            self._ledger.append(
+                Ledger(now.memory, self._booked(), now.slices, now.domains, self._work.section.instances)
+            )
         return self._ledger[0].admit(limits)
+
+    def _booked(self) -> Mapping[str, Held]:
+        """The holds that are there, less those that are to be bound anew: these book for themselves."""
+        wanted, held = self._work.wanted, self._work.now.held
+        here = {name: filled(self._work, one, wanted[name]) for name, one in held.items() if name in wanted}
+        return {name: here.get(name, one) for name, one in held.items() if not (one.fault and name in wanted)}
 
     def _steps(self, wanted: Assignment, resolved: tuple[Resolved, ...]) -> None:
         """Slice, record, specification, env file, event, and the record that it is bound; raises StepFailed before."""

@@ -26,17 +26,18 @@ def keep(work: Work) -> None:
         held = work.now.held.get(allocation)
         if held is not None and not held.fault:
             with work.todo.lane(held.allocation):
-                _keep(work, _filled(work, held, assignment), assignment)
+                _keep(work, filled(work, held, assignment), assignment)
 
 
-def _filled(work: Work, held: Held, assignment: Assignment) -> Held:
+def filled(work: Work, held: Held, assignment: Assignment) -> Held:
     """A hold whose record is lost, with what its specification does not say; the devices are those that it names."""
     if held.record_text is not None:
         return held
+    has_none = held.limits is None and held.binding == HOLD  # else it would name its slice
     return held._replace(
         reservation=held.reservation or assignment.reservation,
         generation=held.generation or work.section.generation,
-        limits=held.limits if held.limits is None else assignment.limits or held.limits,
+        limits=None if has_none else assignment.limits or held.limits,
         env=assignment.env if held.env_text is None else held.env,
     )
 

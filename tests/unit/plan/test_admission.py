@@ -76,8 +76,10 @@ def test_what_a_hold_booked_counts_whatever_its_binding(binding: str) -> None:
     assert ledger.admit(_gib(2)) == ""
 
 
-def test_of_a_hold_without_its_record_the_slice_tells() -> None:
-    held = {"a1": Held("a1")}
+@pytest.mark.parametrize("limits", [None, Limits()])
+def test_of_a_hold_without_its_record_the_slice_tells(limits: Limits | None) -> None:
+    """Of one that its specification tells of, no more is known than that it has limits."""
+    held = {"a1": Held("a1", limits=limits)}
     shown = {"a1": Slice(active=True, files={"memory.max": f"{6 * GIB}\n"})}
     assert "2048 MiB left" in Ledger(_memory(), held, shown, (), ()).admit(_gib(3))
     shown = {"a1": Slice(active=True, files={"memory.max": "max\n"})}
@@ -158,6 +160,18 @@ def test_what_a_hold_may_still_take_is_not_free() -> None:
     ledger = _ledger(_memory(g1=Pool(1048576, 10)), held={"a1": Limits(hugepages_1gi=8)}, slices=shown)
     assert ledger.admit(Limits(hugepages_1gi=6)) == ("ResourcesExhausted: 6 hugepages of 1048576 KiB needed, 5 free")
     assert ledger.admit(Limits(hugepages_1gi=5)) == ""
+
+
+def test_so_does_the_slice_of_pages() -> None:
+    """Six of 2 MiB on node 1, of which two are taken: four of the ten that are free may still go there."""
+    files = {"cpuset.mems": "1\n", "hugetlb.2MB.max": f"{6 * 2 * MIB}\n", "hugetlb.2MB.current": f"{2 * 2 * MIB}\n"}
+    files["hugetlb.1GB.max"] = "max\n"
+    memory = _memory(m2=Pool(2048, 20, {0: 10, 1: 10}), g1=Pool(1048576, 1, {0: 0, 1: 1}))
+    ledger = Ledger(memory, {"a1": Held("a1", limits=Limits())}, {"a1": Slice(files=files)}, (), ())
+    said = ledger.admit(Limits(mems="1", hugepages_2mi=7))
+    assert said == "ResourcesExhausted: 7 hugepages of 2048 KiB needed, 6 free"
+    assert ledger.admit(Limits(mems="0", hugepages_2mi=10, hugepages_1gi=0)) == ""
+    assert ledger.admit(Limits(mems="1", hugepages_1gi=1)) == ""
 
 
 def test_a_hold_that_took_more_than_it_booked_gives_nothing_back() -> None:

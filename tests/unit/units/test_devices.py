@@ -719,6 +719,30 @@ def test_a_kubernetes_holds_memory_counts() -> None:
     assert done.found["held"] == ["a1", "k1"]
 
 
+@pytest.mark.parametrize("binding", ["BINDING_HOLD", KUBERNETES])
+def test_a_lost_record_frees_no_memory(binding: str) -> None:
+    host = hold_host()
+    first, second = uuids(host)
+    booked = {"memory_bytes": 60 << 30}
+    there, more = assign("a1", first, binding=binding, limits=booked), assign("a2", second, limits=booked)
+    go(host, there)
+    del host.files[RECORD.format("a1")]
+    done = go(host, there, {**more, "binding": KUBERNETES}, generation=2)
+    left = "ResourcesExhausted: 61440 MiB of memory needed, 3072 MiB left on this host"
+    assert reasons(done) == {"a2": ("resources-exhausted", left)}
+    assert record(host, "a1")["limits"] == booked
+
+
+def test_a_hold_that_is_bound_anew_is_not_refused_for_its_own_memory() -> None:
+    host = hold_host()
+    wanted = assign("a1", uuids(host)[0], limits={"memory_bytes": 60 << 30})
+    go(host, wanted)
+    for path in (RECORD, SPEC):
+        host.put(path.format("a1"), "{")
+    done = go(host, wanted)
+    assert (done.state, done.found["held"], record(host, "a1")["state"]) == ("converged", ["a1"], "bound")
+
+
 # -- acknowledgement
 
 

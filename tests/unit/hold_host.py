@@ -15,6 +15,7 @@ from tests.gpu.model import Machine
 from tests.kubelet import pods as written
 from tests.kubelet.pods import Pod
 from tests.unit import promises
+from tests.unit.fake_host import FakeHost
 from tests.unit.slice_host import add_slices
 
 H100 = "H100-80GB"
@@ -110,7 +111,7 @@ def env(host: GpuHost, allocation: str) -> str | None:
     return host.text(f"/run/bcd/allocations/{allocation}.env")
 
 
-def files(host: GpuHost) -> dict[str, str]:
+def files(host: FakeHost) -> dict[str, str]:
     """All that there is of holds, by path."""
     kept = ("/etc/cdi/bcd-", "/run/bcd/", "/var/lib/bcd-hostconfig/")
     return {path: file.text for path, file in host.files.items() if path.startswith(kept)}

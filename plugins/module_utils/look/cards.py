@@ -12,10 +12,9 @@ from ..core.host import Host
 from ..core.unknown import later
 from ..plan.devices_seen import Card
 from ..plan.gpu import Gpu, MigDevice
-from ..plan.mig import parse_profile
 from .each_gpu import Row
 from .gpu_facts import rows
-from .mig import Tables
+from .mig import Tables, device_uuids
 from .smi import listing, parse_list
 
 ENABLED = "Enabled"
@@ -53,13 +52,6 @@ def _mode(gpu: Gpu, row: Row) -> str:
 
 
 def _named(tables: Tables, gpu: Gpu, devices: tuple[MigDevice, ...]) -> Mapping[tuple[int, int], str]:
-    """UUIDs by instances: nvidia-smi -L numbers MIG devices by GPU instance, then compute instance."""
+    """UUIDs by GPU instance and compute instance."""
     order = sorted(tables.compute_instances(gpu.index), key=lambda ci: (ci.gi, ci.id))
-    shapes = [parse_profile(ci.profile_name) for ci in order], [parse_profile(one.profile) for one in devices]
-    plain, shown = ([one._replace(attribute="") for one in some if one] for some in shapes)
-    if len(order) != len(devices) or plain != shown:
-        raise StepFailed(
-            f"nvidia-smi -L lists {len(devices)} MIG devices on {gpu.uuid}, and mig -lci {len(order)} others: look "
-            "again once nobody changes them"
-        )
-    return {(ci.gi, ci.id): device.uuid for ci, device in zip(order, devices)}
+    return {(ci.gi, ci.id): uuid for ci, uuid in zip(order, device_uuids(gpu.index, order, devices))}

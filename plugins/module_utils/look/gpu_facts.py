@@ -17,7 +17,7 @@ from ..plan import atoms
 from ..plan.gpu import App, Gpu, Holder, MigDevice
 from ..plan.gpu_generations import generation
 from ..plan.holds import Hold, has
-from ..plan.mig import ComputeInstance, GpuInstance, layout_of, parse_profile
+from ..plan.mig import ComputeInstance, GpuInstance, layout_of
 from ..plan.program_version import version_in
 from ..plan.smi import NAMES
 from . import pci
@@ -26,7 +26,7 @@ from .containers import installed, versions
 from .driver import library, loaded
 from .each_gpu import Row, each_gpu
 from .fabric import switches
-from .mig import Tables
+from .mig import Tables, device_uuids
 from .nvidia_proc import DRIVER
 from .smi import listing, parse_list
 from .smi_fabric import fabric_states
@@ -146,7 +146,7 @@ def _parts(tables: Tables, gpu: Gpu, mode: str, listed: dict[str, tuple[MigDevic
     gis = tables.gpu_instances(gpu.index)
     cis = tables.compute_instances(gpu.index) if gis else ()
     order = sorted(cis, key=lambda ci: (ci.gi, ci.id))
-    named = [None] * len(order) if listed is None else _uuids(gpu, order, listed.get(gpu.uuid, ()))
+    named = [None] * len(order) if listed is None else device_uuids(gpu.index, order, listed.get(gpu.uuid, ()))
     return {
         "layout": layout_of(True, gis, cis),
         "mig_devices": [_device(gis, ci, uuid) for ci, uuid in zip(order, named)],
@@ -166,18 +166,6 @@ def _device(gis: tuple[GpuInstance, ...], ci: ComputeInstance, uuid: str | None)
         "start": place.start,
         "size": place.size,
     }
-
-
-def _uuids(gpu: Gpu, order: list[ComputeInstance], devices: tuple[MigDevice, ...]) -> list[str | None]:
-    """The UUIDs of compute instances: nvidia-smi -L numbers MIG devices by GPU instance, then compute instance."""
-    shapes = [parse_profile(ci.profile_name) for ci in order], [parse_profile(one.profile) for one in devices]
-    plain, listed = ([one._replace(attribute="") for one in some if one] for some in shapes)
-    if len(order) != len(devices) or plain != listed:
-        raise StepFailed(
-            f"nvidia-smi -L lists {len(devices)} MIG devices on GPU {gpu.index}, and mig -lci {len(order)} others: "
-            "look again once nobody changes them"
-        )
-    return [device.uuid for device in devices]
 
 
 def _listed(host: Host) -> dict[str, tuple[MigDevice, ...]]:

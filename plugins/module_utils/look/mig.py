@@ -10,10 +10,12 @@ table is a fault that names it.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any, Callable, TypeVar
 
 from ..core.errors import StepFailed
 from ..core.host import Host
+from ..plan.gpu import MigDevice
 from ..plan.mig import ComputeInstance, GpuInstance, Offered, Placements, parse_profile
 from .smi import ask
 from .smi_faults import quoted, tells_of_the_dead, unanswered
@@ -109,6 +111,22 @@ def _of(asked: int, found: tuple[tuple[int, Row], ...]) -> tuple[Row, ...]:
         listed = ", ".join(str(index) for index in sorted(shown))
         raise StepFailed(f"nvidia-smi mig -i {asked} lists GPU {listed}: look again once no GPU comes or goes")
     return tuple(row for _index, row in found)
+
+
+def device_uuids(gpu: int, order: Sequence[ComputeInstance], devices: Sequence[MigDevice]) -> list[str]:
+    """The UUIDs of a GPU's compute instances, which are in `order` by GPU instance and then by their own ids.
+
+    nvidia-smi -L, of which `devices` are, numbers MIG devices so, and does not name their instances. Raises StepFailed
+    where the two listings do not tell of the same.
+    """
+    shapes = [parse_profile(ci.profile_name) for ci in order], [parse_profile(one.profile) for one in devices]
+    plain, listed = ([one._replace(attribute="") for one in some if one] for some in shapes)
+    if len(order) != len(devices) or plain != listed:
+        raise StepFailed(
+            f"nvidia-smi -L lists {len(devices)} MIG devices on GPU {gpu}, and mig -lci {len(order)} others: "
+            "look again once nobody changes them"
+        )
+    return [device.uuid for device in devices]
 
 
 def parse_lgip(text: str) -> tuple[tuple[int, Offered], ...]:

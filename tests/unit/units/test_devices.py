@@ -17,6 +17,7 @@ from tests.gpu.fake import GpuHost
 from tests.gpu.model import Fault
 from tests.kubelet.pods import Container, Pod
 from tests.unit import promises
+from tests.unit.fake_host import FakeHost
 from tests.unit.hold_host import (
     H100,
     KUBERNETES,
@@ -54,7 +55,7 @@ def changes(host: GpuHost, before: int) -> list[str]:
     return [call.replace("/var/lib/bcd-hostconfig", "STATE") for call in host.calls[before:]]
 
 
-def lasting(host: GpuHost) -> dict[str, Any]:
+def lasting(host: FakeHost) -> dict[str, Any]:
     """All that there is of holds, without the order in which events were journaled."""
     found = {}
     for path, text in files(host).items():
@@ -238,13 +239,13 @@ def test_another_account_holds_nothing_and_writes_nothing() -> None:
     host.user = 1000
     host.unreadable.update(path for path in host.files if path.startswith("/var/lib/bcd-hostconfig/"))
     before = len(host.calls)
-    done = go(host, assign("a1", first), assign("a2", second), assign("a3", "x", binding="BINDING_NODE"), generation=2)
+    other = {**assign("a4", "sda"), "devices": [{"id": "sda", "device_class": "disk"}]}
+    node = assign("a3", "x", binding="BINDING_NODE")
+    done = go(host, assign("a1", first), assign("a2", second), node, other, generation=2)
     assert reasons(done) == {
-        "a2": (
-            "node-unprivileged",
-            UNPRIVILEGED,
-        ),
+        "a2": ("node-unprivileged", UNPRIVILEGED),
         "a3": ("unsupported-binding", "binding BINDING_NODE is not supported"),
+        "a4": ("node-unprivileged", UNPRIVILEGED),  # before its device is looked at
     }
     assert (host.calls[before:], done.steps, done.found["held"]) == ([], (), ["a1"])
 
@@ -551,6 +552,15 @@ def test_without_an_answer_of_nvidia_smi_holds_stay_and_go_and_none_comes(why: s
     assert {(wait.reason, wait.lane) for wait in done.pending} == {("NotReady", name) for name in ("a1", "a3", "a4")}
     assert f"NVIDIA_VISIBLE_DEVICES={first}\n" in (env(host, "a1") or "")
     assert sorted(events(host)) == ["bound-a1-1", "bound-a2-1", "released-a2-1"]
+
+
+def test_what_cannot_be_held_is_said_without_an_answer_of_nvidia_smi() -> None:
+    host = hold_host()
+    host.machine.faults.append(Fault("", do="hang"))
+    wrong = {**assign("a1", "eth0"), "devices": [{"id": "eth0", "device_class": "nic.vf"}]}
+    done = go(host, wrong, assign("a2", uuids(host)[0]))
+    assert reasons(done) == {"a1": ("unsupported-device", "device class nic.vf cannot be held")}
+    assert [wait.lane for wait in done.pending] == ["a2"]
 
 
 def test_a_gpu_that_does_not_answer_is_waited_for_and_keeps_others_from_nothing() -> None:

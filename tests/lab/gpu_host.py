@@ -89,7 +89,7 @@ def start_job(machine: Machine, *nodes: str) -> int:
     """A process that has the nodes open; its id."""
     command = f"nohup {JOB} {' '.join(nodes)} >/dev/null 2>&1 </dev/null & echo $!"
     pid = int(machine.ssh(command).out)
-    until = time.monotonic() + 20
+    until = time.monotonic() + 120
     while not machine.ssh(f"readlink /proc/{pid}/fd/* | grep -xF {nodes[0]}", check=False).out:
         assert time.monotonic() < until, "the job did not open its nodes"
         time.sleep(0.2)

@@ -18,8 +18,6 @@ from labvm import guest, image, machine, process, recipe
 from labvm.errors import LabError
 from labvm.machine import Machine
 
-PAGES_1G = "/sys/devices/system/node/node{}/hugepages/hugepages-1048576kB/nr_hugepages"
-
 SLACK = 10  # seconds that the guest's clock may be off: it stands still whenever this machine has no time for it
 CLI = Path(__file__).with_name("lab.py")
 
@@ -68,24 +66,6 @@ def test_revert_brings_disk_memory_and_clock_back(lab: Machine) -> None:
     assert lab.boot_id() == boot
 
 
-def test_a_boot_argument_and_reserved_pages_arrive_with_a_reboot(lab: Machine) -> None:
-    asked = ["isolcpus=managed_irq,domain,2-3", "hugepagesz=1G", "hugepages=2"]
-    before = lab.boot_id()
-    lab.ssh(
-        "mkdir -p /etc/default/grub.d && cat >/etc/default/grub.d/90-lab-test.cfg && update-grub",
-        stdin=f'GRUB_CMDLINE_LINUX="$GRUB_CMDLINE_LINUX {" ".join(asked)}"\n',
-    )
-    assert lab.reboot() != before
-    words = lab.read("/proc/cmdline").split()
-    assert words[-3:] == asked
-    assert lab.read("/sys/devices/system/cpu/isolated") == "2-3\n"
-    assert [lab.read(PAGES_1G.format(node)) for node in (0, 1)] == ["1\n", "1\n"]
-    # Back to before the reboot, without one.
-    lab.revert()
-    assert lab.boot_id() == before
-    assert "hugepages=2" not in lab.read("/proc/cmdline")
-
-
 def test_a_failed_command_says_what_and_why(lab_machine: Machine) -> None:
     with pytest.raises(LabError, match=r"`ls /nowhere` exited 2 .*No such file or directory"):
         lab_machine.run(["ls", "/nowhere"])
@@ -116,7 +96,7 @@ def test_a_killed_session_takes_its_machine_with_it(other_name: str) -> None:
         assert process.find(pid) is not None
         assert guest.answers(port)
         child.send_signal(signal.SIGKILL)
-    end = time.monotonic() + 10
+    end = time.monotonic() + 120
     while process.find(pid) is not None and time.monotonic() < end:
         time.sleep(0.1)
     assert process.find(pid) is None

@@ -186,10 +186,15 @@ def room_of(name: str) -> Path:
     return recipe.cache() / "run" / name
 
 
+def all_running() -> list[Machine]:
+    """The machines that run; what dead ones left is removed."""
+    machines = (running(room.name) for room in room_of("").glob("*"))
+    return [machine for machine in machines if machine is not None]
+
+
 def images_in_use() -> set[Path]:
     """The images under the machines that run."""
-    machines = (running(room.name) for room in room_of("").glob("*"))
-    return {Path(machine.facts["image"]) for machine in machines if machine is not None}
+    return {Path(machine.facts["image"]) for machine in all_running()}
 
 
 def running(name: str) -> Machine | None:
@@ -210,7 +215,7 @@ def up(name: str, variant: recipe.Variant = recipe.VARIANTS[recipe.BASE], tied: 
     tied: the machine ends with the process that called. Raises LabUnavailable when this machine cannot run the lab,
     LabError when one of that name runs already or the guest does not come up.
     """
-    if running(name) is not None:
+    if name in [machine.room.name for machine in all_running()]:
         raise LabError(f"the lab machine {name} runs already: use it, or end it with `python3 tests/lab/lab.py down`")
     reason = image.unavailable(variant)
     if reason:

@@ -17,6 +17,8 @@ from typing import NamedTuple
 from . import qmp
 from .errors import LabError
 
+KILL_LIMIT = 60.0  # seconds that a busy machine may take to give back some gigabytes of memory
+
 
 class Process(NamedTuple):
     """A process that cannot be confused with a later one of the same pid. start: clock ticks after this boot."""
@@ -70,7 +72,7 @@ def end(process: Process, control: Path, patience: float = 5) -> None:
             pass  # not listening, or gone while it answered: the signal below settles it
         if not _gone(process, patience):
             signal.pidfd_send_signal(descriptor, signal.SIGKILL)
-            if not _gone(process, patience):
+            if not _gone(process, KILL_LIMIT):
                 raise LabError(f"the lab's QEMU (pid {process.pid}) survived SIGKILL: look at its state in /proc")
     except ProcessLookupError:
         pass

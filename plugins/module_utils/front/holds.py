@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from ..core.errors import Fault, NotKnownYet, StepFailed
 from ..core.host import Host
 from ..core.outcome import Outcome
-from ..core.plan import Past, Unit
+from ..core.plan import Past, Plan, Unit
 from ..core.records import Records
 from ..core.runner import Goal, converge
 from ..core.state import STATE, parse
@@ -75,7 +75,9 @@ def converge_holds(params: Mapping[str, Any], host: Host, records: Records, root
     signing.prepare(settings)
     events = seen(host) if host.predicted else ()  # of the real journal
     looks: list[Now] = []
-    outcome = converge(Goal(_watched(unit, looks), settings), host, records, params["max_disruption"])
+    notes: dict[str, None] = {}
+    outcome = converge(Goal(_watched(unit, looks, notes), settings), host, records, params["max_disruption"])
+    outcome = outcome._replace(notes=tuple(dict.fromkeys((*notes, *outcome.notes))))
     if not host.predicted:
         if not _is_refused(outcome):
             signing.sign()
@@ -106,8 +108,11 @@ def _unit(params: Mapping[str, Any]) -> Unit:
     return UNIT
 
 
-def _watched(unit: Unit, looks: list[Now]) -> Unit:
-    """The unit, with its first and its last look kept: what a run did is the difference between the two."""
+def _watched(unit: Unit, looks: list[Now], notes: dict[str, None]) -> Unit:
+    """The unit, with its first and its last look kept: what a run did is the difference between the two.
+
+    Notes of every plan are kept: what is said of a bind, the plan after it says no more.
+    """
 
     def look(host: Host, settings: Any, past: Past) -> Any:
         now = unit.look(host, settings, past)
@@ -115,7 +120,12 @@ def _watched(unit: Unit, looks: list[Now]) -> Unit:
             looks[1:] = [now]
         return now
 
-    return unit._replace(look=look)
+    def plan(settings: Any, now: Any, past: Past) -> Plan:
+        made = unit.plan(settings, now, past)
+        notes.update(dict.fromkeys(made.notes))
+        return made
+
+    return unit._replace(look=look, plan=plan)
 
 
 def _of_nobody(outcome: Outcome, generation: int | None) -> tuple[Event, ...]:

@@ -102,6 +102,18 @@ def test_a_hold_from_its_bind_to_its_release(host: GpuHost) -> None:
     assert host.text("/etc/cdi/bcd-alloc_1.json") is None
 
 
+def test_a_bind_without_admission_is_noted_once(host: GpuHost) -> None:
+    """/proc/meminfo is not there to be read."""
+    limits = {"memory_bytes": 1 << 30}
+    wanted = [hold(name, gpu(host, at), binding="BINDING_KUBERNETES", limits=limits) for at, name in enumerate("ab")]
+    result = run(host, assignments=wanted, generation=1)
+    assert (result["bound"], result["notes"]) == (
+        ["a", "b"],
+        ["host memory unreadable; binding without host-side admission"],
+    )
+    assert run(host, assignments=wanted, generation=1)["notes"] == []
+
+
 def test_acknowledging_alone_touches_no_hold_and_looks_at_no_gpu(host: GpuHost) -> None:
     first = run(host, assignments=[hold("alloc_1", gpu(host)), hold("alloc_2", gpu(host))], generation=7)
     assert kinds(first) == [("AllocationBound", "alloc_1"), ("AllocationFailed", "alloc_2")]

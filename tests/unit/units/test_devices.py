@@ -276,11 +276,26 @@ def test_a_vendors_specification_without_the_device_is_no_failure() -> None:
     assert gpu in done.failure.message
 
 
+def test_a_new_hold_of_a_path_that_is_gone_is_no_failure() -> None:
+    """Nothing is written before a container could start; then it is bound."""
+    host = hold_host()
+    wanted = assign("a1", uuids(host)[0], limits=LIMITS)
+    del host.files["/dev/nvidia0"]
+    done = go(host, wanted)
+    assert (done.state, done.changed, done.found["failures"], host.calls) == ("progressing", False, [], [])
+    assert done.failure is not None
+    assert done.failure.retryable
+    assert f"/dev/nvidia0, which {VENDOR} names" in done.failure.message
+    describe(host)
+    assert (go(host, wanted).state, events(host)) == ("converged", ["bound-a1-1"])
+
+
+@pytest.mark.parametrize("binding", ["BINDING_HOLD", KUBERNETES])
 @pytest.mark.parametrize("limits", [{"cpus": "0-"}, {"mems": "0,"}, {"cpus": ",".join(["1"] * 600)}])
-def test_a_cpulist_that_is_none_is_no_failure(limits: dict[str, Any]) -> None:
+def test_a_cpulist_that_is_none_is_no_failure(limits: dict[str, Any], binding: str) -> None:
     host = hold_host()
     first, second = uuids(host)
-    done = go(host, assign("a1", first, limits=limits), assign("a2", second))
+    done = go(host, assign("a1", first, binding=binding, limits=limits), assign("a2", second))
     assert (done.state, done.found["failures"], done.found["held"]) == ("progressing", [], ["a2"])
     assert events(host) == ["bound-a2-1"]
 
@@ -347,12 +362,15 @@ def test_a_release_that_fails_gives_its_device_to_nobody(monkeypatch: pytest.Mon
     assert (done.state, done.found["held"]) == ("converged", ["b1", "b2"])
 
 
-def test_memory_that_a_release_sets_free_is_booked_in_the_sections_order() -> None:
+@pytest.mark.parametrize("binding", ["BINDING_HOLD", KUBERNETES])  # the latter has no slice to be looked at again
+def test_memory_that_a_release_sets_free_is_booked_in_the_sections_order(binding: str) -> None:
     host = hold_host(H100, H100, H100)
     first, second, third = uuids(host)
     go(host, assign("a1", first, limits={"memory_bytes": 40 << 30}))
     large, small = {"memory_bytes": 60 << 30}, {"memory_bytes": 20 << 30}
-    done = go(host, assign("b1", second, limits=large), assign("b2", third, limits=small), generation=2)
+    done = go(
+        host, assign("b1", second, limits=large), assign("b2", third, binding=binding, limits=small), generation=2
+    )
     # 63 GiB are left: b1 gets 60 of them, though b2 would have fit beside a1.
     left = "ResourcesExhausted: 20480 MiB of memory needed, 3072 MiB left on this host"
     assert (done.found["held"], reasons(done)) == (["b1"], {"b2": ("resources-exhausted", left)})
@@ -716,6 +734,32 @@ def test_a_host_whose_memory_cannot_be_read_binds_and_says_so() -> None:
     assert done.found["held"] == ["a1"]
     said = "host memory unreadable; binding without host-side admission"
     assert [said in step.action for step in done.steps].count(True) == 1
+
+
+@pytest.mark.parametrize("limits", [{"cpus": "0-3", "mems": "0"}, {"cpu_millis": 4000}])
+def test_cpus_alone_are_not_admitted(limits: dict[str, Any]) -> None:
+    """Neither to a host that has nothing left, nor with a word on one that does not tell."""
+    host = hold_host(memory_mib=512)
+    first, second = uuids(host)
+    done = go(host, assign("a1", first, limits=limits), assign("a2", second, limits={"memory_bytes": 1 << 20}))
+    left = "ResourcesExhausted: 1 MiB of memory needed, 0 MiB left on this host"
+    assert (done.found["held"], reasons(done)) == (["a1"], {"a2": ("resources-exhausted", left)})
+    silent = hold_host()
+    del silent.files["/proc/meminfo"]
+    done = go(silent, assign("a1", first, limits=limits))
+    assert (done.found["held"], done.notes) == (["a1"], ())
+
+
+def test_huge_pages_are_admitted_by_what_is_free() -> None:
+    """Two of four, since one is taken and one is reserved."""
+    host = hold_host()
+    pool = "/sys/kernel/mm/hugepages/hugepages-1048576kB"
+    for name, pages in (("nr", 4), ("free", 3), ("resv", 1)):
+        host.put(f"{pool}/{name}_hugepages", f"{pages}\n")
+    gpu = uuids(host)[0]
+    left = "ResourcesExhausted: 8 hugepages of 1048576 KiB needed, 2 free"
+    assert reasons(go(host, assign("a1", gpu, limits={"hugepages_1gi": 8}))) == {"a1": ("resources-exhausted", left)}
+    assert go(host, assign("a2", gpu, limits={"hugepages_1gi": 2}), generation=2).found["held"] == ["a2"]
 
 
 def test_a_kubernetes_holds_memory_counts() -> None:

@@ -292,6 +292,7 @@ def main() -> None:
             "passthrough": {
                 "type": "list",
                 "elements": "dict",
+                "no_log": False,
                 "options": {
                     "gpu": {"type": "str", "required": True},
                     "instance": {"type": "str", "required": True},

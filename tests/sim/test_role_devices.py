@@ -267,6 +267,17 @@ def test_the_plan_says_who_holds_what_and_what_would_be_held(hosts: Fleet) -> No
     hosts.play(what="bettercompute.bcd.plan", bcd_devices_fail_on="never")
 
 
+def test_an_account_that_is_not_root_holds_nothing_and_says_so(hosts: Fleet) -> None:
+    hosts.set("gpu", bcd_devices_assignments=[hosts.hold(1, 0)], sim_user="admin")
+    hosts.gpu.forget_calls()
+    result = held(hosts.play("-l", "gpu", rc=2))
+    assert [(failure["allocation_id"], failure["reason"]) for failure in result["failures"]] == [
+        ("alloc_1", "node-unprivileged")
+    ]
+    assert "set become: true" in result["notes"][-1]
+    assert (hosts.gpu.changes(), result["changed"]) == ([], False)
+
+
 def test_an_endpoint_that_is_not_there_fails_nothing(hosts: Fleet, endpoint: Endpoint) -> None:
     hosts.set("gpu", bcd_devices_assignments=[hosts.hold(1, 0)], bcd_devices_events_url=endpoint.url)
     played = hosts.play("-l", "gpu")  # its certificate is not one that is trusted

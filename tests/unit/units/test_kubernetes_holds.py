@@ -321,6 +321,22 @@ def claims_of(host: FakeHost, gpu: str) -> bool:
     return any(has(hold, gpu) for hold in claimed(host))
 
 
+def test_what_a_killed_pass_left_to_withdraw_is_withdrawn_before_it_is_reported(kubelet: Kubelet) -> None:
+    """No pod has a device: the plugins must not advertise what is reported free."""
+    host, _one, _two = holding(kubelet)
+    host.kill_at = len(host.calls) + 2  # the release is recorded, and no more
+    with pytest.raises(Killed):
+        go(host, generation=2)
+    host.kill_at = 0
+    assert (list(pending(host)), "/etc/cdi/bcd-alloc_1.json" in host.files) == (["alloc_1"], True)
+    before = len(host.calls)
+    go(host, generation=2)
+    order = ["/run/bcd/allocations/", "/etc/cdi/bcd-", f"{STATE}/holds/", f"{STATE}/events/released-", RELEASING]
+    done = host.calls[before:]
+    at = [next(at for at, call in enumerate(done) if path in call) for path in order]
+    assert at == sorted(at), done
+
+
 @pytest.mark.parametrize("text", [None, "{"])
 def test_killed_anywhere_the_claim_is_never_lost_and_the_next_pass_ends_as_one_would(
     kubelet: Kubelet, text: str | None

@@ -20,6 +20,7 @@ from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.assignment 
     Section,
 )
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.devices import plan
+from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.devices_release import SLICES
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.devices_seen import Card, Held, Now, Release, Slice
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.hold_record import render
 
@@ -78,7 +79,7 @@ def test_what_a_new_hold_needs_and_nobody_knows_keeps_no_hold_from_going(
 def test_slices_that_nobody_knows_keep_a_hold_from_going_whole() -> None:
     """Its files go; its record stays until it is known that its slice went too."""
     done = plan(Section(), Now(held=LEAVING, slices=unknown(StepFailed("no answer"))), Past())
-    assert lanes(done) == {"old": [*RELEASE[:3], "fail"], "slices": ["fail"]}
+    assert lanes(done) == {"old": [*RELEASE[:3], "fail"], SLICES: ["fail"]}
 
 
 def test_leftover_slices_go_once_they_are_empty() -> None:

@@ -283,7 +283,7 @@ def test_pages_of_a_size_that_the_kernel_lacks() -> None:
         (Limits(), ""),
         (Limits(cpus="0-3,8", mems="0"), ""),
         (Limits(cpus="", mems=""), ""),
-        (Limits(cpus=",".join(["1"] * 512)), ""),  # 1,023 characters
+        (Limits(cpus=",".join(["11", *["1"] * 511])), ""),  # 1,024 characters
         (Limits(cpus=",".join(["11"] * 342)), "cpus has 1025 characters"),
         (Limits(mems="0," * 600), "mems has 1200 characters"),
         (Limits(cpus="all"), "cpus is no list"),

@@ -32,7 +32,8 @@ class Host:
 
     predicted = False
 
-    # -- reads: absent is None or empty; only ENOENT and its like count as absent
+    # -- reads: absent is None or empty; only ENOENT and its like count as absent, and ValueError: it is for a name that
+    # no file can have, with a NUL or half a character
 
     def read(self, path: str) -> str | None:
         """The text of a file (bytes that are not UTF-8 survive as surrogates), None when absent."""
@@ -41,6 +42,8 @@ class Host:
                 if stat.S_ISFIFO(os.fstat(source.fileno()).st_mode):
                     raise Unreadable(f"{path} is a named pipe, which nothing may make us wait for: remove it")
                 return source.read()
+        except ValueError:
+            return None
         except OSError as fault:
             if fault.errno in ABSENT:
                 return None
@@ -50,6 +53,8 @@ class Host:
         """The file with its mode and owner, None when absent; a symbolic link is not followed."""
         try:
             seen = os.lstat(path)
+        except ValueError:
+            return None
         except OSError as fault:
             if fault.errno in ABSENT:
                 return None
@@ -62,6 +67,8 @@ class Host:
         """What a directory holds, sorted; empty when it is absent."""
         try:
             return tuple(sorted(os.listdir(path)))
+        except ValueError:
+            return ()
         except OSError as fault:
             if fault.errno in ABSENT:
                 return ()
@@ -71,6 +78,8 @@ class Host:
         """Whether the path is there; a dangling symbolic link is not."""
         try:
             os.stat(path)
+        except ValueError:
+            return False
         except OSError as fault:
             if fault.errno in ABSENT:
                 return False
@@ -81,6 +90,8 @@ class Host:
         """Where a symbolic link points, as written; None when it is absent or no link."""
         try:
             return os.readlink(path)
+        except ValueError:
+            return None
         except OSError as fault:
             if fault.errno in (*ABSENT, errno.EINVAL):
                 return None
@@ -151,6 +162,9 @@ class Host:
             declined = step.kind == "set" and fault.errno in DECLINES
             message = f"cannot {step.action}: {fault.strerror or fault}{advice(fault)}"
             raise StepFailed(message, declined=declined) from None
+        except UnicodeEncodeError:
+            message = f"cannot {step.action}: it has half a character, which no file holds: correct what it is made of"
+            raise StepFailed(message, retryable=False) from None
 
     def write(self, path: str, text: str, mode: int) -> None:
         """Replace a file, atomically, under directories that only root can write."""

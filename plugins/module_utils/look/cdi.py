@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from typing import Any, Callable, NamedTuple
 
-from ..core.errors import Refused
+from ..core.errors import Refused, Unreadable
 from ..core.host import Host
 from ..plan import cdi
 
@@ -39,9 +39,19 @@ def vendor_specs(host: Host, prepare: Callable[[Any], Any] | None = None) -> tup
     for folder in (FOLDER, runtime_folder(host)):
         for name in host.names(folder):
             if name.endswith(ENDINGS) and not name.startswith(HOLDS):
-                spec = _vendor_spec(f"{folder}/{name}", host.read(f"{folder}/{name}") or "", prepare)
+                spec = _vendor_spec(f"{folder}/{name}", _text(host, f"{folder}/{name}"), prepare)
                 found += [spec] if spec else []
     return tuple(found)
+
+
+def _text(host: Host, path: str) -> str:
+    """The text of a file; none of a folder, such as Docker makes of a mount that is missing: runtimes pass it over."""
+    try:
+        return host.read(path) or ""
+    except Unreadable:
+        if host.exists(f"{path}/."):
+            return ""
+        raise
 
 
 def _vendor_spec(path: str, text: str, prepare: Callable[[Any], Any] | None) -> VendorSpec | None:

@@ -137,7 +137,8 @@ def _held(host: Host, allocation: str, root: bool) -> Held:
             return hold._replace(env=env_in(env or ""), env_text=env, askew=askew)
         faults.append(hold.fault)
     why = "; ".join(faults) or f"{paths[1]} went while it was looked at"
-    return Held(allocation, fault=f"{why}: {EVERY}", spec_text=spec, env_text=env, askew=askew)
+    said = why if why.endswith(EVERY) else f"{why}: {EVERY}"
+    return Held(allocation, fault=said, spec_text=spec, env_text=env, askew=askew)
 
 
 def _file(host: Host, path: str) -> tuple[File | None, str]:

@@ -17,6 +17,7 @@ UNIT = "devices"  # the section's name in results, debts and messages
 HOLD, KUBERNETES = "BINDING_HOLD", "BINDING_KUBERNETES"
 BINDINGS = (HOLD, KUBERNETES)
 SLOTS = 48  # of a shared GPU, unless slot_count says otherwise
+MOST = 2**63 - 1  # of any number: systemd, the kernel and the names of our files take no larger one
 
 
 class Device(NamedTuple):
@@ -187,6 +188,8 @@ def _wrong_line(line: Any) -> str:
         return "is no string: put it in quotes"
     if line.splitlines() != [line] or "\0" in line:
         return "is not one line"
+    if any("\ud800" <= character <= "\udfff" for character in line):
+        return "has half a character, which no file in UTF-8 can hold"
     key, equals, _value = line.partition("=")
     if not equals or not key.strip():
         return "is no KEY=VALUE"
@@ -217,8 +220,11 @@ def _wrong_numbers(wire: Mapping[str, Any]) -> Iterator[str]:
         limits = one.get("limits", {}).items()
         named += [(f"assignments[{at}].limits.{key}", value) for key, value in limits if isinstance(value, int)]
     named += [(f"instances[{at}].memory_bytes", one.get("memory_bytes", 0)) for at, one in enumerate(_all(wire))]
-    yield from (f"{name} is {value}, and cannot be less than 0" for name, value in named if value < 0)
-    if wire.get("slot_count", SLOTS) < 1:
+    yield from (f"{name} is {value}, and cannot be less than 0" for name, value in named if -MOST <= value < 0)
+    slots = wire.get("slot_count", SLOTS)
+    named.append(("slot_count", slots))
+    yield from (f"{name} has more than 63 bits" for name, value in named if abs(value) > MOST)
+    if -MOST <= slots < 1:
         yield f"slot_count is {wire['slot_count']}: a GPU has at least 1 slot"
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from ..core.errors import StepFailed
 from ..core.step import fail, write
-from . import hold_spec
+from . import hold_spec, slices
 from .assignment import BINDINGS, Assignment, Device, Limits
 from .conflicts import Claims
 from .device_atoms import Failure, Resolved, resolve, unsupported
@@ -44,6 +44,7 @@ class Bind:
             self._leaving.add(allocation, devices)
         self._leaves = leaving
         self._claims: list[Claims] = []
+        self._lost: list[str] = []  # holds that count as holding every GPU
         held = work.now.held
         self._more_memory = any(_books(held[name].limits) for name in leaving if name in held)
         self._booking_waits = False  # of one hold waits, and those after it wait with it: the section's order is kept
@@ -67,8 +68,10 @@ class Bind:
                 else:
                     message = f"{held.fault} (it is not bound anew, since {failure.message})"
                     self._work.todo.add(fail(f"bind {wanted.allocation} anew", message, retryable=False))
-        for allocation in every:
-            self._firm().add_every(allocation)
+        self._lost = every
+        for claims in self._claims:  # where they are known yet
+            for allocation in every:
+                claims.add_every(allocation)
 
     def new(self) -> list[dict[str, str]]:
         """Plan the holds that are not there; of each that cannot be honoured its allocation, reason and message."""
@@ -99,6 +102,10 @@ class Bind:
         conflict = self._firm().conflict(wanted.devices)
         if conflict:
             return Failure("overlap", conflict)
+        fault = slices.fault(wanted.limits)
+        if fault:  # a pass may mend it: until then its devices are nobody else's
+            self._firm().add(wanted.allocation, wanted.devices)
+            raise StepFailed(fault)
         waits = self._leaving.conflict(wanted.devices) or self._admitted(wanted.limits)
         if isinstance(waits, Failure):
             return waits
@@ -114,7 +121,10 @@ class Bind:
     def _firm(self) -> Claims:
         """What is held whatever becomes of this plan; raises what keeps virtual machines from being seen."""
         if not self._claims:
-            self._claims.append(_claims(self._work, self._leaves))
+            claims = _claims(self._work, self._leaves)
+            for allocation in self._lost:
+                claims.add_every(allocation)
+            self._claims.append(claims)
         return self._claims[0]
 
     def _resolved(self, wanted: Assignment) -> tuple[Resolved, ...] | Failure:
@@ -126,18 +136,11 @@ class Bind:
         return unsupported(wanted.devices) or resolve(wanted.devices, self._work.cards(), self._work.section.slots)
 
     def _admitted(self, limits: Limits | None) -> str | Failure:
-        """Book the limits with the host; what they wait for, or why they cannot be had. Raises StepFailed.
+        """Book the limits with the host; what they wait for, or why they cannot be had.
 
         What a release of this plan sets free is not there before it is through.
         """
-        if limits is None:
-            return ""
-        from . import slices
-
-        fault = slices.fault(limits)
-        if fault:
-            raise StepFailed(fault)
-        if not _books(limits):
+        if limits is None or not _books(limits):
             return ""
         if self._booking_waits:
             return "one before it waits for memory"
@@ -175,7 +178,7 @@ class Bind:
             work.section.generation,
             wanted.limits,
             wanted.env,
-            now.time,
+            work.journal.free_time(wanted.allocation, work.section.generation, now.time),
             BINDING,
         )
         hold_spec.require_paths(held, resolved, now.vendors, now.wsl)

@@ -18,7 +18,8 @@ from .devices_seen import Held
 from .devices_work import Work
 from .hold_record import record_path, render
 
-RELEASES, SLICES = "Kubernetes releases", "slices"  # lanes: of releasing.json, of what holds left behind
+# Lanes: of releasing.json, of what holds left behind. A space: no allocation is called so.
+RELEASES, SLICES = "Kubernetes releases", "leftover slices"
 
 
 def let_go(work: Work) -> Mapping[str, tuple[Device, ...]]:

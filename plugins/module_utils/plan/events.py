@@ -23,7 +23,7 @@ BOUND, RELEASED, FAILED = "AllocationBound", "AllocationReleased", "AllocationFa
 ATTESTED = (BOUND, RELEASED)  # signed with the node's key
 PURPOSE = "attested-report"
 EVENTS = f"{STATE}/events"
-LANE = "events"
+LANE = "event journal"  # a space: no allocation is called so
 TEXTS = ("id", "type", "allocation_id", "body")
 LOST = "an event is lost with it: what it told of is seen by `holds` of host_info"
 
@@ -113,6 +113,15 @@ class Journal:
             numbered = event._replace(sequence=self._last)
             action = f"journal {event.type} of {event.allocation}"
             todo.add(write(path_of(event.id), text_of(numbered), action, mode=0o600))
+
+    def free_time(self, allocation: str, generation: int, time: int) -> int:
+        """The first time, from this one on, of which no event of such a hold is journaled: a clock may be set back.
+
+        A hold is told from one of its name before by when it was made.
+        """
+        while any(f"{kind}-{allocation}-{generation}-{time}" in self._events for kind in ("bound", "released")):
+            time += 1
+        return time
 
     def keep(self, event_id: str) -> None:
         """Remember the event of this id, as `add` does, for what no other is journaled for."""

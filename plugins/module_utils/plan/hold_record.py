@@ -13,6 +13,7 @@ from typing import Any
 
 from ..core import state
 from .assignment import BINDINGS, Device, Limits
+from .atoms import is_atom
 from .devices_seen import BINDING, BOUND, Held
 from .holds import RECORDS
 
@@ -69,7 +70,7 @@ def _is_whole(record: Mapping[str, Any]) -> bool:
         and isinstance(devices, list)
         and bool(devices)
         and all(
-            isinstance(one, dict) and all(map(_is_text, (one.get("id"), one.get("device_class")))) for one in devices
+            isinstance(one, dict) and is_atom(one.get("id")) and _is_text(one.get("device_class")) for one in devices
         )
         and isinstance(env, list)
         and all(map(_is_text, env))

@@ -18,7 +18,7 @@ from ..core.plan import Todo
 from ..core.state import VERSION
 from ..core.state import render as record
 from ..core.step import Effect, Step, remove, run, write
-from .assignment import KUBERNETES, Assignment, Device
+from .assignment import ALLOCATION, KUBERNETES, Assignment, Device
 from .atoms import is_atom
 from .devices_seen import Held, Now, Release
 from .holds import LOST_RELEASES, RELEASING
@@ -42,7 +42,7 @@ def parse(text: str) -> tuple[Release, ...]:
     try:
         found = json.loads(text)
         if found["version"] != VERSION:
-            raise ValueError(f"it is of the version {found['version']}")
+            raise ValueError(f"it is of the version {found['version']!r}")
         return tuple(_release(allocation, entry) for allocation, entry in sorted(found["releases"].items()))
     except (KeyError, TypeError, AttributeError, RecursionError) as fault:
         raise ValueError(f"it is not of the form that is known ({type(fault).__name__}: {fault})") from None
@@ -56,8 +56,8 @@ def _release(allocation: str, entry: Mapping[str, Any]) -> Release:
     numbers = [entry.get(name, 0) for name in ("generation", "since", "asked")]
     whole = all(isinstance(each, int) and not isinstance(each, bool) for each in numbers)
     named = all(is_atom(device.id) and isinstance(device.device_class, str) for device in devices)
-    if not (devices and whole and named):
-        raise ValueError(f"the release of {allocation} is not of the form that is known")
+    if not (ALLOCATION.fullmatch(allocation) and devices and whole and named):
+        raise ValueError(f"the release of {allocation!r} is not of the form that is known")
     return Release(allocation, devices, *numbers)
 
 

@@ -21,7 +21,7 @@ from .devices_seen import Domain, Now, Passed
 from .gpu import normal_pci
 
 RECORD = f"{STATE}/passthrough.json"
-LANE = "passthrough"
+LANE = "VFIO passthrough"  # a space: no allocation is called so
 ON_VFIO = "(its driver is vfio-pci)"  # instead of an instance that nobody knows
 
 

@@ -13,7 +13,7 @@ import pytest
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.errors import StepFailed, Unreadable
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.host import Host
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.plan import Answer, Ask
-from ansible_collections.bettercompute.bcd.plugins.module_utils.core.step import run, set_value
+from ansible_collections.bettercompute.bcd.plugins.module_utils.core.step import run, set_value, write
 
 
 def test_only_what_is_not_there_reads_as_absent(tmp_path: Path) -> None:
@@ -28,6 +28,20 @@ def test_only_what_is_not_there_reads_as_absent(tmp_path: Path) -> None:
         host.read(str(tmp_path))
     assert str(tmp_path) in fault.value.message
     assert fault.value.denied is False
+
+
+@pytest.mark.parametrize("name", ["/etc/a\0b", "/etc/\ud800"])
+def test_a_name_that_no_file_can_have_reads_as_absent(name: str) -> None:
+    host = Host()
+    assert (host.read(name), host.file(name), host.names(name), host.link(name)) == (None, None, (), None)
+    assert host.exists(name) is False
+
+
+def test_a_text_that_no_file_can_hold_is_a_failed_step(tmp_path: Path) -> None:
+    with pytest.raises(StepFailed, match="cannot write it: it has half a character") as fault:
+        Host().apply(write(str(tmp_path / "file"), "\ud800", "write it"))
+    assert fault.value.retryable is False
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_an_io_error_of_the_kernel_is_no_absence() -> None:

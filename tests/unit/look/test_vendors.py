@@ -6,11 +6,14 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
+from ansible_collections.bettercompute.bcd.plugins.module_utils.core.host import Host
 from ansible_collections.bettercompute.bcd.plugins.module_utils.look.cdi import vendor_specs
 from ansible_collections.bettercompute.bcd.plugins.module_utils.look.vendors import vendors
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.devices_seen import Vendor
+from tests.unit.core.jail import in_jail
 from tests.unit.fake_host import FakeHost
 
 OF_A = {"name": "GPU-a", "containerEdits": {"deviceNodes": [{"path": "/dev/nvidia0"}]}}
@@ -80,6 +83,17 @@ def test_a_file_that_cannot_be_read_has_its_fault() -> None:
     assert found[0].fault.startswith("/etc/cdi/a.json: ")
     assert found[1].fault == "it has 'extra', which no CDI specification has"
     assert found[2].fault.startswith("/etc/cdi/c.yaml line 2: ")
+
+
+def folder_beside(tree: Path) -> list[str]:
+    (tree / "etc/cdi/amd.json").mkdir()
+    return [vendor.path for vendor in vendor_specs(Host())]
+
+
+def test_a_folder_that_is_named_like_a_file_is_passed_over_as_runtimes_do(tmp_path: Path) -> None:
+    (tmp_path / "etc/cdi").mkdir(parents=True)
+    (tmp_path / "etc/cdi/nvidia.json").write_text(json.dumps(spec(OF_A)), encoding="utf-8")
+    assert in_jail(tmp_path, folder_beside, Path("/")) == ["/etc/cdi/nvidia.json"]
 
 
 def test_a_host_without_any_has_none() -> None:

@@ -121,6 +121,14 @@ def test_a_device_that_cannot_be_held_is_no_bad_option(device: dict[str, str]) -
         ({"assignments": [], "generation": "1"}, "generation is a string ('1'), and takes an integer"),
         ({"assignments": [], "generation": -1}, "generation is -1, and cannot be less than 0"),
         ({"assignments": [], "slot_count": 0}, "slot_count is 0: a GPU has at least 1 slot"),
+        ({"assignments": [], "slot_count": -(10**5000)}, "slot_count has more than 63 bits"),
+        ({"assignments": [], "generation": 2**63}, "generation has more than 63 bits"),
+        (of(limits={"cpu_millis": 10**5000}), "assignments[0].limits.cpu_millis has more than 63 bits"),
+        (of(limits={"memory_bytes": -(10**5000)}), "assignments[0].limits.memory_bytes has more than 63 bits"),
+        (
+            {"assignments": [], "instances": [{"id": "v", "memory_bytes": 2**63}]},
+            "instances[0].memory_bytes has more than 63 bits",
+        ),
         ({"assignments": [], "max_cdi_version": "0.5"}, "max_cdi_version '0.5' is none of 0.3.0, 0.4.0, 0.5.0"),
         ({"assignments": [], "passthrough": [{"gpu": A}]}, "passthrough[0] has no instance"),
         ({"assignments": [], "passthrough": [{"gpu": A, "instance": "v"}] * 2}, f"passthrough names {A} twice"),
@@ -152,6 +160,7 @@ def test_bad_options_are_refused(given: dict[str, Any], message: str) -> None:
         ("BCD_DEVICE_ID=", "sets BCD_DEVICE_ID, which is ours to set"),
         ("CUDA_MPS_PIPE_DIRECTORY=/x", "sets CUDA_MPS_PIPE_DIRECTORY, which is ours to set"),
         (7, "is no string: put it in quotes"),
+        ("A=hunter2\ud800", "has half a character, which no file in UTF-8 can hold"),
     ],
 )
 def test_env_lines_that_are_none_are_refused_without_what_they_hold(line: Any, why: str) -> None:

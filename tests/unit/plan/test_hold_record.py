@@ -49,9 +49,10 @@ def test_other_units_read_its_devices() -> None:
 LIMITS = st.tuples(
     st.none() | st.text(), st.none() | st.text(), *(st.none() | st.integers(min_value=1) for _limit in range(4))
 ).map(lambda fields: Limits(*fields))
+ATOMS = st.from_regex(r"GPU-[0-9a-f]{1,8}(/gi[0-9]/ci[0-9]|/s[0-9])?", fullmatch=True)
 HELDS = st.tuples(
     st.from_regex(r"[A-Za-z0-9_]{1,80}", fullmatch=True),
-    st.lists(st.builds(Device, st.text(), st.sampled_from(["gpu", "gpu.mig", "gpu.slot"])), min_size=1).map(tuple),
+    st.lists(st.builds(Device, ATOMS, st.sampled_from(["gpu", "gpu.mig", "gpu.slot"])), min_size=1).map(tuple),
     st.sampled_from([HOLD, KUBERNETES]),
     st.text(),
     st.integers(min_value=0),
@@ -77,6 +78,8 @@ def test_what_is_written_is_read(held: Held) -> None:
         {"devices": []},
         {"devices": [A]},
         {"devices": [{"id": A}]},
+        {"devices": [{"id": "", "device_class": "gpu"}]},
+        {"devices": [{"id": A, "device_class": "gpu"}, {"id": "../x", "device_class": "gpu"}]},
         {"generation": "42"},
         {"since": True},
         {"env": None},

@@ -110,6 +110,9 @@ DAMAGED = [
     '{"version": 1, "releases": []}',
     '{"version": 1, "releases": {"a": []}}',
     '{"version": 1, "releases": {"a": {}}}',
+    '{"version": 1, "releases": {"../../etc/x": {"devices": ["GPU-a"]}}}',
+    '{"version": 1, "releases": {"\\ud800": {"devices": ["GPU-a"]}}}',
+    '{"version": "\\ud800", "releases": {}}',
     entry(devices=[]),
     entry(devices=["eth0"]),
     entry(devices=[{"device_class": "gpu"}]),
@@ -132,6 +135,7 @@ def test_a_file_that_cannot_be_made_out_is_no_empty_one(text: str) -> None:
     assert seen.releases == ()
     assert seen.text == text
     assert seen.fault.startswith(RELEASING)
+    seen.fault.encode()  # it is written down
 
 
 def test_a_file_that_cannot_be_read_has_no_text() -> None:

@@ -89,7 +89,7 @@ def test_a_gpu_on_vfio_is_somebodys() -> None:
 
 def test_what_is_given_is_recorded_with_the_start_of_its_machine() -> None:
     (step,) = _steps(GIVEN, Now(domains=_runs(987654)))
-    assert (step.path, step.mode, step.lane) == ("/var/lib/bcd-hostconfig/passthrough.json", 0o600, "passthrough")
+    assert (step.path, step.mode, step.lane) == ("/var/lib/bcd-hostconfig/passthrough.json", 0o600, "VFIO passthrough")
     assert json.loads(step.text) == {"version": 1, "gpus": {A: {"instance": "vm1", "started": 987654}}}
     assert _after(GIVEN, Now()) == (Passed(A, "vm1", 0),)
 
@@ -155,7 +155,7 @@ def test_a_damaged_record_fails_its_lane_and_frees_nothing(text: str) -> None:
     assert not raised.value.retryable
     now = Now(cards=CARDS, passed=later(passed, FakeHost({RECORD: text})))
     (step,) = _steps(GIVEN, now)
-    assert (step.kind, step.lane) == ("fail", "passthrough")
+    assert (step.kind, step.lane) == ("fail", "VFIO passthrough")
     with pytest.raises(StepFailed):
         passed_on(GIVEN, now)
 

@@ -75,9 +75,9 @@ def converge_holds(params: Mapping[str, Any], host: Host, records: Records, root
     signing.prepare(settings)
     events = seen(host) if host.predicted else ()  # of the real journal
     looks: list[Now] = []
-    notes: dict[str, None] = {}
-    outcome = converge(Goal(_watched(unit, looks, notes), settings), host, records, params["max_disruption"])
-    outcome = outcome._replace(notes=tuple(dict.fromkeys((*notes, *outcome.notes))))
+    plans: list[Plan] = []
+    outcome = converge(Goal(_watched(unit, looks, plans), settings), host, records, params["max_disruption"])
+    outcome = _of_all(outcome, plans)
     if not host.predicted:
         if not _is_refused(outcome):
             signing.sign()
@@ -108,11 +108,8 @@ def _unit(params: Mapping[str, Any]) -> Unit:
     return UNIT
 
 
-def _watched(unit: Unit, looks: list[Now], notes: dict[str, None]) -> Unit:
-    """The unit, with its first and its last look kept: what a run did is the difference between the two.
-
-    Notes of every plan are kept: what is said of a bind, the plan after it says no more.
-    """
+def _watched(unit: Unit, looks: list[Now], plans: list[Plan]) -> Unit:
+    """The unit, with its first and its last look kept, whose difference is what a run did, and with every plan."""
 
     def look(host: Host, settings: Any, past: Past) -> Any:
         now = unit.look(host, settings, past)
@@ -121,11 +118,25 @@ def _watched(unit: Unit, looks: list[Now], notes: dict[str, None]) -> Unit:
         return now
 
     def plan(settings: Any, now: Any, past: Past) -> Plan:
-        made = unit.plan(settings, now, past)
-        notes.update(dict.fromkeys(made.notes))
-        return made
+        plans.append(unit.plan(settings, now, past))
+        return plans[-1]
 
     return unit._replace(look=look, plan=plan)
+
+
+def _of_all(outcome: Outcome, plans: list[Plan]) -> Outcome:
+    """The outcome, with what the plans before the last said: notes of a bind, and why an assignment failed.
+
+    That is what its event says. Later plans see what was bound behind it, and may find another reason.
+    """
+    notes = tuple(dict.fromkeys((*(note for plan in plans for note in plan.notes), *outcome.notes)))
+    why: dict[str, dict[str, str]] = {}
+    for plan in plans:
+        for failure in plan.found.get("failures", ()):
+            why.setdefault(failure["allocation_id"], failure)
+    failures = [why.get(failure["allocation_id"], failure) for failure in _failures(outcome)]
+    found = {**outcome.found, "failures": failures} if failures else outcome.found
+    return outcome._replace(notes=notes, found=found)
 
 
 def _of_nobody(outcome: Outcome, generation: int | None) -> tuple[Event, ...]:

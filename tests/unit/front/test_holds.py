@@ -182,6 +182,20 @@ def test_what_cannot_be_honoured_fails_the_section_and_not_the_task(host: GpuHos
     assert not {"msg", "reason", "retryable"} & set(result)
 
 
+@pytest.mark.parametrize("check", [False, True])
+def test_a_failure_is_told_as_its_event_tells_it(host: GpuHost, check: bool) -> None:
+    """The next assignment gets the GPU, which would be a reason too: of the checks, the first that failed decided."""
+    host.put("/proc/meminfo", "MemTotal: 2097152 kB\nHugetlb: 0 kB\n")
+    wanted = [hold("alloc_1", gpu(host), limits={"memory_bytes": 4 << 30}), hold("alloc_2", gpu(host))]
+    result = run(PredictedHost(host) if check else host, assignments=wanted, generation=3)
+    said = "ResourcesExhausted: 4096 MiB of memory needed, 1024 MiB left on this host"
+    assert moved(result) == {"bound": ["alloc_2"]}
+    assert result["failures"] == [{"allocation_id": "alloc_1", "reason": "resources-exhausted", "message": said}]
+    assert result["section"]["message"] == f"alloc_1: {said}"
+    told = [json.loads(event["body"]) for event in result["events"] if event["type"] == "AllocationFailed"]
+    assert [(body["reason"], body["message"]) for body in told] == ([] if check else [("resources-exhausted", said)])
+
+
 def test_while_something_may_come_the_generation_waits(host: GpuHost) -> None:
     run(host, assignments=[], generation=1)
     host.machine.loaded = host.machine.library = ""

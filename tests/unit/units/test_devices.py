@@ -797,6 +797,19 @@ def test_a_hold_that_is_bound_anew_is_not_refused_for_its_own_memory() -> None:
     assert (done.state, done.found["held"], record(host, "a1")["state"]) == ("converged", ["a1"], "bound")
 
 
+def test_a_hold_that_is_bound_anew_is_admitted_as_any_other() -> None:
+    host = hold_host()
+    wanted = assign("a1", uuids(host)[0], limits={"memory_bytes": 60 << 30})
+    go(host, wanted)
+    for path in (RECORD, SPEC):
+        host.put(path.format("a1"), "{")
+    host.put("/proc/meminfo", "MemTotal: 2097152 kB\nHugetlb: 0 kB\n")
+    done = go(host, wanted)
+    assert (done.state, done.changed) == ("failed", False)
+    assert done.failure is not None
+    assert "61440 MiB of memory needed, 1024 MiB left on this host" in done.failure.message
+
+
 # -- acknowledgement
 
 

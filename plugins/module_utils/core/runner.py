@@ -52,7 +52,8 @@ class _Pass:
         self.diff: list[Mapping[str, str]] = []
         self.applied: set[tuple[object, ...]] = set()  # in earlier rounds: planned again, they had no effect
         self.round: set[tuple[object, ...]] = set()
-        self.forgotten: set[tuple[object, ...]] = set()  # of these, whose follow-up was done: once in a pass
+        self.forgotten: set[tuple[object, ...]] = set()  # of these, what was undone since: once in a pass
+        self.filed: dict[str, set[tuple[object, ...]]] = {}  # by path: what was written there, and its removal
         self.owing: dict[str, set[tuple[object, ...]]] = {}  # by debt, also of plans that have come and gone
         self.paying: dict[str, set[tuple[object, ...]]] = {}
         self.ran: set[tuple[object, ...]] = set()
@@ -223,13 +224,12 @@ class _Pass:
             if not step.tries:  # what may come to nothing is remembered by its own name
                 self.owing.setdefault(debt, set()).add(step.key)
 
-    def _forget(self, settled: set[tuple[object, ...]]) -> None:
-        """What was stopped runs again by now: that it is stopped once more, after a failure between, is no lie."""
-        if not self.host.predicted:
-            again = settled - self.forgotten
-            self.applied -= again
-            self.round -= again
-            self.forgotten |= again
+    def _forget(self, undone: set[tuple[object, ...]]) -> None:
+        """A step has undone these, as a start does a stop: that one is taken once more is no lie."""
+        again = undone - self.forgotten
+        self.applied -= again
+        self.round -= again
+        self.forgotten |= again
 
     def _after(self, step: Step, before: File | None) -> None:
         self.round.add(step.key)
@@ -238,7 +238,12 @@ class _Pass:
             self.records.settle(self.name, step.pays)
         for debt in step.pays:
             self.paying.setdefault(debt, set()).add(step.key)
-            self._forget(self.owing.get(debt, set()) - {step.key})
+            if not self.host.predicted:
+                self._forget(self.owing.get(debt, set()) - {step.key})
+        if step.kind in ("write", "remove"):
+            filed = self.filed.setdefault(step.path, set())
+            self._forget(filed - {step.key})
+            filed.add(step.key)
         after = self._shown(step)
         if step.tries and not self.host.predicted:
             short = step.kind == "set" and _value(after) != step.text

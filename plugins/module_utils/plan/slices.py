@@ -142,7 +142,7 @@ def _start(allocation: str, properties: tuple[Property, ...], now: Slice) -> lis
             effect
             for found in properties
             for effect in (
-                Effect("file", f"{folder(allocation)}/{found.file}", found.shown + "\n"),
+                *_shows(f"{folder(allocation)}/{found.file}", found),
                 Effect("file", f"{CONTROL}/{name(allocation)}.d/50-{found.name}.conf"),
             )
         )
@@ -154,6 +154,12 @@ def _start(allocation: str, properties: tuple[Property, ...], now: Slice) -> lis
             )
         )
     return steps
+
+
+def _shows(path: str, wanted: Property) -> tuple[Effect, ...]:
+    """What the kernel's files show of a property that is set; CPUs and nodes are those that are used, too."""
+    files = (path, f"{path}.effective") if wanted.controller == "cpuset" else (path,)
+    return tuple(Effect("file", file, wanted.shown + "\n") for file in files)
 
 
 def _limit_pages(allocation: str, huge: Mapping[str, int], now: Slice, controllers: Mapping[str, str]) -> list[Step]:

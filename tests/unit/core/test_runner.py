@@ -139,6 +139,38 @@ def test_a_step_that_succeeds_and_changes_nothing_is_found_out() -> None:
     assert outcome.state == "progressing"
 
 
+@pytest.mark.parametrize("check", [False, True])
+def test_a_file_that_was_written_in_between_is_removed_again(check: bool) -> None:
+    def plan(host: Any, _past: Past) -> Plan:
+        if host.read(A) == "damaged":
+            return Plan((remove(A, "remove what is damaged"),))
+        if host.read(B) is None:
+            return Plan((write(A, "pending", "note what is pending"), write(B, "done", "do it")))
+        return Plan((remove(A, "nothing is pending"),)) if host.read(A) else Plan()
+
+    host = FakeHost({A: "damaged"})
+    outcome = go(PredictedHost(host) if check else host, unit(plan))
+    assert outcome.failure is None
+    assert [line.action for line in outcome.steps] == [
+        "remove what is damaged",
+        "note what is pending",
+        "do it",
+        "nothing is pending",
+    ]
+
+
+@pytest.mark.parametrize("check", [False, True])
+def test_steps_that_undo_each_other_without_end_are_told(check: bool) -> None:
+    def plan(host: Any, _past: Past) -> Plan:
+        return Plan((write(A, "x", "write it"),)) if host.read(A) is None else Plan((remove(A, "remove it"),))
+
+    host = FakeHost()
+    outcome = go(PredictedHost(host) if check else host, unit(plan))
+    assert outcome.state == "progressing"
+    assert len(outcome.steps) < 10
+    assert check or (outcome.failure is not None and "done without effect" in outcome.failure.message)
+
+
 def test_a_kernel_value_that_does_not_take_is_reported_with_what_the_kernel_keeps() -> None:
     def plan(host: Any, _past: Past) -> Plan:
         return Plan() if host.read(A) == "4100\n" else Plan((set_value(A, "4100", "set it to 4100"),))

@@ -14,7 +14,20 @@ from ansible_collections.bettercompute.bcd.plugins.module_utils.core.plan import
 from ansible_collections.bettercompute.bcd.plugins.module_utils.units.devices import UNIT
 from tests.gpu.fake import GpuHost
 from tests.unit import promises
-from tests.unit.hold_host import assign, events, files, go, hold_host, reasons, record, section, uuids
+from tests.unit.hold_host import (
+    KUBERNETES,
+    add_kubelet,
+    assign,
+    events,
+    files,
+    go,
+    hold_host,
+    reasons,
+    record,
+    section,
+    uuids,
+)
+from tests.unit.slice_host import slice_folder
 
 STATE = "/var/lib/bcd-hostconfig"
 RECORD, SPEC = f"{STATE}/holds/{{}}.json", "/etc/cdi/bcd-{}.json"
@@ -107,6 +120,30 @@ def test_an_allocation_may_be_called_as_something_here_is(name: str) -> None:
     done = go(host, kept)
     assert done.failure is not None
     assert [line.action for line in done.steps if line.done] == [f"write /run/bcd/allocations/{name}.env"]
+
+
+def test_a_slice_that_somebody_gave_other_cpus_gets_its_own_again() -> None:
+    host = hold_host()
+    wanted = section(assign("a", uuids(host)[0], limits={"cpus": "0-1", "mems": "0"}))
+    promises.go(UNIT, host, wanted)
+    for file in ("cpuset.cpus", "cpuset.cpus.effective"):
+        host.put(f"{slice_folder('a')}/{file}", "2-3\n")
+    done = promises.check_is_truthful(UNIT, lambda: host, wanted)
+    assert done.state == "converged"
+    assert host.text(f"{slice_folder('a')}/cpuset.cpus") == "0-1\n"
+
+
+def test_a_kubernetes_hold_is_released_in_the_pass_that_finds_the_releases_damaged() -> None:
+    host = hold_host()
+    add_kubelet(host)
+    go(host, assign("k", uuids(host)[0], binding=KUBERNETES))
+    host.put(f"{STATE}/releasing.json", "garbage")
+    done = promises.check_is_truthful(UNIT, lambda: host, section())
+    assert (done.state, done.failure) == ("converged", None)
+    assert host.text(f"{STATE}/releasing.json") is None
+    assert host.text(f"{STATE}/releasing.json.unreadable-{host.unix}") == "garbage"
+    assert events(host) == ["bound-k-1", "released-k-1"]
+    promises.second_pass_is_quiet(UNIT, host, section())
 
 
 def test_a_hold_whose_cpulist_is_none_keeps_its_place_and_is_no_failure() -> None:

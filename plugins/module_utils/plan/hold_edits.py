@@ -156,16 +156,16 @@ def _node_within(node: Edits, path: str, ceiling: str | None) -> dict[str, Any]:
 
 
 def _mount_within(mount: Edits, path: str, ceiling: str | None) -> dict[str, Any]:
-    """A bind mount is one by its options as well as by its type; one of another type is not."""
+    """A bind mount is one by its options whatever its type, or by its type; another cannot be without its type."""
     kind = mount.get("type", "")
-    if kind not in ("", "none", *BINDS):
+    binds = bool(set(mount.get("options", ())) & set(BINDS))
+    if not binds and kind not in ("", "none", *BINDS):
         raise StepFailed(
             f"{path} mounts a {kind} on {mount['containerPath']}, which CDI {ceiling} cannot say: raise "
             "max_cdi_version to 0.4.0",
             retryable=False,
         )
     plain = {key: value for key, value in mount.items() if key != "type"}
-    options = plain.get("options", [])
-    if kind in BINDS and not set(options) & set(BINDS):
-        plain["options"] = [*options, kind]
+    if kind in BINDS and not binds:
+        plain["options"] = [*plain.get("options", []), kind]
     return plain

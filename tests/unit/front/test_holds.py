@@ -303,6 +303,16 @@ def test_a_kubernetes_hold_is_released_where_no_kubelet_was_ever_installed(host:
 # -- another account
 
 
+def test_a_release_that_waits_for_pods_is_not_said_to_be_through(host: GpuHost) -> None:
+    """A kubelet that was here and does not answer may have pods still."""
+    run(host, assignments=[hold("alloc_1", gpu(host), binding="BINDING_KUBERNETES")], generation=1)
+    host.put("/var/lib/kubelet/config.yaml", "")
+    result = run(host, assignments=[], generation=2)
+    assert moved(result) == {"releasing": ["alloc_1"]}
+    assert kinds(result) == [("AllocationBound", "alloc_1")]
+    assert (result["section"]["state"], result["holds"]) == ("CONVERGED", [])
+
+
 def test_without_root_every_new_hold_fails_and_nothing_is_written(host: GpuHost) -> None:
     run(host, assignments=[hold("alloc_1", gpu(host))], generation=1)
     host.user = 1000

@@ -167,6 +167,7 @@ def test_another_device_than_the_vendors_is_not_given() -> None:
         ({**MOUNT, "type": "bind", "options": ["ro", "rbind"]}, ["ro", "rbind"]),
         ({**MOUNT, "type": "bind", "options": ["ro"]}, ["ro", "bind"]),
         ({**MOUNT, "type": "none", "options": ["ro"]}, ["ro"]),
+        ({**MOUNT, "type": "tmpfs"}, ["ro", "bind"]),  # the option decides, as runc has it
     ],
 )
 def test_a_bind_mount_is_one_without_its_type_too(mount: Any, options: list[str]) -> None:

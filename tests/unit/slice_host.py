@@ -113,7 +113,7 @@ class _Systemd:
         place = f"{ROOT}/cgroup.controllers" if path.startswith(f"{ROOT}/cgroup.") else above
         if value[1:] not in (host.text(place) or "").split():
             raise FileNotFoundError(2, "No such file or directory", path)  # as the kernel has it
-        host.put(path, " ".join([*shown, value[1:]]) + "\n")
+        host.put(path, " ".join(dict.fromkeys([*shown, value[1:]])) + "\n")
         for name in self.names(host):
             self.limits_of_pages(host, f"{TREE[-1]}/{name}")
         return None

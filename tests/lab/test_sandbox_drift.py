@@ -3,8 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A converged sandbox host that something else changes: each difference is named, repaired, and nothing else moves.
 
-The tests share one converged machine and leave it converged, but for the removals at the end, which stand in an order
-of their own.
+The tests share one converged machine, in their order: repaired, cleaned, and at last as if we had never been there.
 """
 
 from __future__ import annotations
@@ -47,92 +46,76 @@ def eyes(converged: Converged) -> Eyes:
 
 
 def test_what_was_changed_by_hand_is_named_and_exactly_that_is_repaired(converged: Converged, eyes: Eyes) -> None:
+    """A file that is gone, a local edit in each of the others, a kernel value, a module and a pool."""
     stage, section, before = converged
-    for command in (
+    edited = (PROBE, SYSCTL, MOUNT, SERVICE, CPU, IOMMU, PAGES)
+    kept = {path: stage.machine.read(path) for path in edited}
+    commands = (
         f"echo 1 >{KEY}",
         f"rm {LOAD}",
         "rmmod vhost_net",  # alone: modprobe -r would take what only it uses, tun, with it
         f"echo {sandbox.PAGES_2M - 5} >{POOL}",
-    ):
-        stage.machine.ssh(command)
+        *(f"echo '# a local edit' >>{path}" for path in edited),
+    )
+    stage.machine.ssh(" && ".join(commands))
     planned = stage.plan(section)
     assert planned.rc == 0, planned.said
-    assert set(planned.all_steps()) == {"kernel-modules", "sysctl", "hugepages"}
-    assert planned.steps("kernel-modules") == [f"write {LOAD}", "load the module vhost_net"]
-    assert planned.steps("sysctl") == ["set net.bridge.bridge-nf-call-iptables to 0 (now: 1)"]
-    assert planned.steps("hugepages") == [
-        f"set the pool of 2 MiB pages on node 1 to {sandbox.PAGES_2M} ({sandbox.PAGES_2M - 5} now)"
+    assert list(planned.all_steps()) == ["kernel-modules", "sysctl", "hugepages", "cpu", "iommu"]
+    again = {f"write {path} again: it is not as we keep it" for path in edited}
+    assert again <= set(chain(*planned.all_steps().values()))
+    others = {
+        unit: [step for step in planned.steps(unit) if step not in again] for unit in ("kernel-modules", "sysctl")
+    }
+    assert [step for step in others["kernel-modules"] if STATE not in step] == [
+        f"write {LOAD}",
+        "load the module vhost_net",
     ]
+    assert others["sysctl"] == ["set net.bridge.bridge-nf-call-iptables to 0 (now: 1)"]
+    pool = f"set the pool of 2 MiB pages on node 1 to {sandbox.PAGES_2M} ({sandbox.PAGES_2M - 5} now)"
+    assert [step for step in planned.steps("hugepages") if step.startswith("set ")] == [pool]
     differences = planned.differences()
     assert differences[KEY] == ("1\n", "0\n")
     assert differences[POOL] == (f"{sandbox.PAGES_2M - 5}\n", f"{sandbox.PAGES_2M}\n")
     assert differences[LOAD][0] == ""
+    assert {path: differences[path] for path in edited} == {
+        path: (f"{text}# a local edit\n", text) for path, text in kept.items()
+    }
     host = stage.report()["hosts"]["lab"]
-    assert host["drift"] == ["kernel-modules", "sysctl", "hugepages"]
-    assert {entry["after_header"] for unit in host["units"] for entry in unit["diff"]} == {KEY, POOL, LOAD}
+    assert host["drift"] == list(planned.all_steps())
+    named = {entry["after_header"] for unit in host["units"] for entry in unit["diff"]}
+    assert {path for path in named if not path.startswith(STATE)} == {KEY, POOL, LOAD, *edited}
 
     repaired = stage.converge(section)
     assert (repaired.rc, repaired.state, repaired.recap["changed"]) == (0, "CONVERGED", 1)
     assert repaired.all_steps() == planned.all_steps()
     assert fingerprint(stage.machine).changed_since(before) == []
+    assert {path: stage.machine.read(path) for path in edited} == kept
     assert eyes.pools(M2) == [sandbox.PAGES_2M] * sandbox.NODES
     assert eyes.sysctl("net.bridge.bridge-nf-call-iptables") == 0
     assert eyes.loaded("vhost_net")
-
-
-def test_a_local_edit_in_each_of_our_files_is_replaced(converged: Converged) -> None:
-    stage, section, before = converged
-    ours = (LOAD, PROBE, SYSCTL, MOUNT, SERVICE, CPU, IOMMU, PAGES)
-    kept = {path: stage.machine.read(path) for path in ours}
-    for path in ours:
-        stage.machine.ssh(f"echo '# a local edit' >>{path}")
-    planned = stage.plan(section)
-    differences = planned.differences()
-    for path in ours:
-        assert differences[path] == (f"{kept[path]}# a local edit\n", kept[path])
-        assert f"write {path} again: it is not as we keep it" in chain(*planned.all_steps().values())
-    repaired = stage.converge(section)
-    assert (repaired.rc, repaired.state) == (0, "CONVERGED")
-    assert repaired.all_steps() == planned.all_steps()
-    assert {path: stage.machine.read(path) for path in ours} == kept
-    assert fingerprint(stage.machine).changed_since(before) == []
     for name in ("dev-hugepages1G.mount", "bcd-hugepages.service"):
         assert stage.machine.ssh(f"systemctl show --property=NeedDaemonReload --value {name}").out == "no\n"
 
 
-def test_units_that_leave_the_section_clean_up_as_specified(converged: Converged, eyes: Eyes) -> None:
+def test_an_empty_section_cleans_up_as_specified(converged: Converged, eyes: Eyes) -> None:
     """kernel-modules, sysctl, cpu and iommu take their files and arguments; hugepages stays, and says so."""
-    stage, section, before = converged
-    left = dict(section)
-    gone = {"kernel-modules": {LOAD, PROBE}, "sysctl": {SYSCTL}, "cpu": {CPU}, "iommu": {IOMMU}}
-    for unit, files in gone.items():
-        del left[unit]
-        removed = stage.converge(left)
-        assert (removed.rc, removed.recap["changed"]) == (0, 1), removed.said
-        now = fingerprint(stage.machine)
-        menu = {MENU} if unit in ("cpu", "iommu") else set()
-        folders = {path.rpartition("/")[0] for path in files}
-        moved = set(now.changed_since(before)) - folders
-        assert moved == files | menu, unit
-        assert not files & now.files.keys()
-        before = now
+    stage, _section, before = converged
+    cleaned = stage.converge({})
+    assert (cleaned.rc, cleaned.recap["changed"]) == (0, 1), cleaned.said
+    assert cleaned.state == "CONVERGED"
+    assert any("pools of huge pages stay" in note for note in cleaned.units["hugepages"]["notes"])
+    now = fingerprint(stage.machine)
+    files = {LOAD, PROBE, SYSCTL, CPU, IOMMU}
+    folders = {path.rpartition("/")[0] for path in files}
+    assert set(now.changed_since(before)) - folders == files | {MENU}
+    assert not files & now.files.keys()
     # What runs goes on until the next boot.
     assert eyes.loaded("vhost_net", "tun", "br_netfilter")
     assert eyes.sysctl("net.bridge.bridge-nf-call-iptables") == 0
     assert eyes.text("/sys/devices/system/cpu/isolated").strip() == sandbox.ISOLATED
+    assert eyes.pools(M2) == [sandbox.PAGES_2M] * sandbox.NODES
     for line in eyes.menu_lines():
         assert not {"iommu=pt", *sandbox.ISOLATION} & set(line)
-
-
-def test_an_empty_section_cleans_everything(converged: Converged, eyes: Eyes) -> None:
-    stage, _section, _before = converged
-    before = fingerprint(stage.machine)
-    cleaned = stage.converge({})
-    assert cleaned.rc == 0, cleaned.said
-    assert cleaned.state == "CONVERGED"
-    assert any("pools of huge pages stay" in note for note in cleaned.units["hugepages"]["notes"])
-    assert fingerprint(stage.machine).changed_since(before) == []
-    assert eyes.pools(M2) == [sandbox.PAGES_2M] * sandbox.NODES
     sandbox.next_boot_has(eyes, "hugepages", sandbox.RESERVATION)
     assert stage.machine.ssh(f"ls {STATE}/bootargs").out.split() == ["hugepages"]
     again = stage.converge({})

@@ -35,8 +35,8 @@ options:
       devices:
         description:
           - What is held. RV(ignore:ansible_facts.bcd.gpus[].atoms) of M(bettercompute.bcd.host_info) has them.
-          - No two holds have one device, or a part of it and the whole. A GPU in MIG mode has no slots, so on one GPU a MIG
-            device and a slot exclude each other too.
+          - No two holds have one device, or a part of it and the whole. A GPU in MIG mode has no slots, so on one GPU
+            a MIG device and a slot exclude each other too.
         type: list
         elements: dict
         required: true

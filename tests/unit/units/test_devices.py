@@ -17,7 +17,7 @@ from tests.gpu.fake import GpuHost
 from tests.gpu.model import Fault
 from tests.kubelet.pods import Container, Pod
 from tests.unit import promises
-from tests.unit.fake_host import FakeHost
+from tests.unit.fake_host import FakeHost, Killed
 from tests.unit.hold_host import (
     H100,
     KUBERNETES,
@@ -40,6 +40,7 @@ from tests.unit.hold_host import (
 from tests.unit.slice_host import reboot_slices, run_in, slice_folder
 
 ENV, RECORD, SPEC = "/run/bcd/allocations/{}.env", "/var/lib/bcd-hostconfig/holds/{}.json", "/etc/cdi/bcd-{}.json"
+RELEASING = "/var/lib/bcd-hostconfig/releasing.json"
 UNPRIVILEGED = (
     "bcd node runs without root and without [helper]: it cannot write /etc/cdi or create hold slices "
     "(run bcd node as root, or under bcd helper)"
@@ -485,6 +486,25 @@ def test_a_hold_with_one_file_is_released_with_its_event(path: str) -> None:
     assert [name for name in files(host) if "a1" in name and "events" not in name] == []
 
 
+def test_killed_anywhere_the_release_of_a_hold_without_its_record_is_reported() -> None:
+    """Its specification alone tells what is released, and goes before the event is journaled."""
+    for at in range(1, 20):
+        host = hold_host()
+        go(host, assign("a1", uuids(host)[0]))
+        del host.files[RECORD.format("a1")]
+        host.kill_at = len(host.calls) + at
+        try:
+            go(host, generation=2)
+        except Killed:
+            host.kill_at = 0
+            go(host, generation=2)
+            assert [name.rpartition("-")[0] for name in events(host)][1:] == ["released-a1-1"], at
+        else:
+            assert at > 4
+            return
+    pytest.fail("a release has no end")
+
+
 def test_a_file_that_others_may_write_is_made_roots_again() -> None:
     host = hold_host()
     wanted = assign("a1", uuids(host)[0])
@@ -642,6 +662,18 @@ def test_devices_that_pods_have_are_nobody_elses() -> None:
     add_kubelet(host)
     done = go(host, assign("a1", first), assign("a2", second), generation=3)
     assert (done.state, done.found["held"], done.found["releasing"]) == ("converged", ["a1", "a2"], [])
+
+
+def test_a_hold_whose_release_is_pending_waits_for_pods_whatever_its_files_say() -> None:
+    """A specification that lost its annotations tells of a plain hold, which would be reported at once."""
+    host = hold_host()
+    gpu = uuids(host)[0]
+    add_kubelet(host, pod(gpu))
+    go(host, assign("a1", gpu))
+    release = {"devices": [{"id": gpu, "device_class": "gpu"}], "generation": 1, "since": host.unix, "asked": host.unix}
+    host.put(RELEASING, json.dumps({"version": 1, "releases": {"a1": release}}))
+    done = go(host, generation=2)
+    assert (done.found["held"], done.found["releasing"], events(host)) == ([], ["a1"], ["bound-a1-1"])
 
 
 def test_a_release_is_taken_back_unreported() -> None:

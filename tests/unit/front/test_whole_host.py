@@ -41,7 +41,7 @@ BUDGET = {
     "nvidia-driver": 83500,
     "fabric-manager": 87000,
     "gpu-settings": 40500,
-    "mig-layout": 89000,
+    "mig-layout": 90500,
     "gpu-sharing": 124500,
     "container-toolkit": 133000,
 }

@@ -22,7 +22,7 @@ from .events import Journal
 from .kube_releases import report
 
 
-def plan(section: Section, now: Now, _past: Past) -> Plan:
+def plan(section: Section, now: Now, past: Past) -> Plan:
     """Every step from what the host shows to the section.
 
     `found` has what this look showed: `held` (the allocations), `releasing` and `failures`. An account that is not root
@@ -40,7 +40,7 @@ def plan(section: Section, now: Now, _past: Past) -> Plan:
     if any(one.allocation not in now.held for one in section.assignments) or any(map(_is_lost, now.held.values())):
         from .devices_bind import Bind  # a host that has all its holds binds none
 
-        bind = Bind(work, leaving)
+        bind = Bind(work, leaving, past.failed)
         bind.mend()
         failures = bind.new()
     if now.root:

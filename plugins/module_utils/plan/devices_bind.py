@@ -5,17 +5,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
 from ..core.errors import StepFailed
 from ..core.step import fail, write
+from ..core.unknown import is_known
 from . import hold_spec, slices
 from .assignment import BINDINGS, Assignment, Device, Limits
 from .conflicts import Claims
 from .device_atoms import Failure, Resolved, resolve, unsupported
 from .devices_keep import complete, filled, settle_slice, spec_of
-from .devices_seen import BINDING, Held
+from .devices_release import RELEASES
+from .devices_seen import BINDING, Held, Now
 from .devices_work import Work
 from .hold_record import record_path, render
 from .holds import PENDING
@@ -34,12 +36,17 @@ class Bind:
     """The claims and bookings of one plan: each new hold is held to them, and counts in them for those after it.
 
     `leaving` are the devices that are free once this plan's releases are through. A new hold that wants one of them is
-    bound by the look after, so that a release which fails never leaves one device to two.
+    bound by the look after, so that a release which fails never leaves one device to two. `failed` are the lanes that
+    failed in this run.
     """
 
-    def __init__(self, work: Work, leaving: Mapping[str, tuple[Device, ...]]) -> None:
+    def __init__(self, work: Work, leaving: Mapping[str, tuple[Device, ...]], failed: Collection[str]) -> None:
         self._work = work
         self._leaving = Claims()
+        now = work.now
+        self._lost_stay = _are_lost(now) and not (_are_settled(now) and RELEASES not in failed)
+        if _are_lost(now) and not self._lost_stay:
+            self._leaving.add_every(PENDING)
         for allocation, devices in leaving.items():
             self._leaving.add(allocation, devices)
         self._leaves = leaving
@@ -102,11 +109,12 @@ class Bind:
         conflict = self._firm().conflict(wanted.devices)
         if conflict:
             return Failure("overlap", conflict)
-        fault = slices.fault(wanted.limits)
+        waits: str | Failure = self._leaving.conflict(wanted.devices)
+        fault = "" if waits else slices.fault(wanted.limits)
         if fault:  # a pass may mend it: until then its devices are nobody else's
             self._firm().add(wanted.allocation, wanted.devices)
             raise StepFailed(fault)
-        waits = self._leaving.conflict(wanted.devices) or self._admitted(wanted.limits)
+        waits = waits or self._admitted(wanted.limits)
         if isinstance(waits, Failure):
             return waits
         if waits:
@@ -122,7 +130,7 @@ class Bind:
         """What is held whatever becomes of this plan; raises what keeps virtual machines from being seen."""
         if not self._claims:
             claims = _claims(self._work, self._leaves)
-            for allocation in self._lost:
+            for allocation in (*self._lost, *((PENDING,) if self._lost_stay else ())):
                 claims.add_every(allocation)
             self._claims.append(claims)
         return self._claims[0]
@@ -211,9 +219,17 @@ def _claims(work: Work, leaving: Mapping[str, tuple[Device, ...]]) -> Claims:
     for release in now.releases:
         if release.allocation not in leaving:
             claims.add(release.allocation, release.devices)
-    if now.unread_releases or now.lost_releases:
-        claims.add_every(PENDING)
     return claims
+
+
+def _are_lost(now: Now) -> bool:
+    """Whether there are pending releases that nobody can make out."""
+    return bool(now.unread_releases or now.lost_releases)
+
+
+def _are_settled(now: Now) -> bool:
+    """Whether the plan does what it can of them: the look after tells who has a GPU, or that nobody does."""
+    return bool(now.unread_releases) or (is_known(now.strangers) and not now.strangers)
 
 
 def _books(limits: Limits | None) -> bool:

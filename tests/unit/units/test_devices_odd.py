@@ -146,6 +146,40 @@ def test_a_kubernetes_hold_is_released_in_the_pass_that_finds_the_releases_damag
     promises.second_pass_is_quiet(UNIT, host, section())
 
 
+@pytest.mark.parametrize("lost", ["releasing.json", "releasing.unreadable"])
+def test_lost_releases_that_nobody_has_fail_no_hold(lost: str) -> None:
+    host = hold_host()
+    first, second = uuids(host)
+    go(host, assign("a", first))
+    damage(host, "a")
+    host.put(f"{STATE}/{lost}", "garbage")
+    wanted = section(assign("a", first), assign("b", second))
+    done = promises.check_is_truthful(UNIT, lambda: host, wanted)
+    assert (done.state, reasons(done)) == ("converged", {})
+    assert [name for name in events(host) if name.startswith(("failed", "bound-b"))] == ["bound-b-1"]
+    assert [record(host, name)["state"] for name in ("a", "b")] == ["bound", "bound"]
+    promises.second_pass_is_quiet(UNIT, host, wanted)
+
+
+def test_lost_releases_that_cannot_be_moved_away_have_every_gpu() -> None:
+    host = hold_host()
+    host.put(f"{STATE}/releasing.json", "")
+    host.unreadable.add(f"{STATE}/releasing.json")
+    first = uuids(host)[0]
+    done = go(host, assign("a", first))
+    pending = f"{first} is assigned to (pending Kubernetes releases that could not be read)"
+    assert reasons(done) == {"a": ("overlap", pending)}
+    assert host.text(RECORD.format("a")) is None
+
+
+def test_a_cpulist_that_is_none_waits_with_what_waits_for_a_release() -> None:
+    host = hold_host()
+    first, _second = uuids(host)
+    go(host, assign("old", first))
+    go(host, assign("a", first), assign("b", first, limits={"cpus": "x"}), generation=2)
+    assert "failed-b-2" in events(host)
+
+
 def test_a_hold_whose_cpulist_is_none_keeps_its_place_and_is_no_failure() -> None:
     host = hold_host()
     first, second = uuids(host)

@@ -122,7 +122,7 @@ lab: lab-packages  ## A real Debian in QEMU; as root, installs QEMU where it is 
 
 .PHONY: bench
 bench: $(VENV)/.develop  ## What passes over 96, 384 and 1,000 assignments cost, and whether that grows linearly
-	@$(RUN) tests.bench.holds
+	@PYTHONPATH=$(BUILD) $(RUN) tests.bench.holds
 
 # --- what is shipped ------------------------------------------------------------------------------------------------
 

@@ -3,11 +3,12 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What passes over holds cost: those that bind, change nothing and release all, and check mode before the two.
 
-usage: python -m tests.bench.holds [--turns N] [--folder DIRECTORY]
+usage: PYTHONPATH=.build python -m tests.bench.holds [--turns N] [--folder DIRECTORY]
 
 Over 8 GPUs of 48 slots each: 96 and 384 assignments of a slot, and 1,000, of which 616 ask for a slot that another has;
-once without limits, and once with a slice for each. The code is the module's, from its options to its result, and our
-files lie on a real file system, in DIRECTORY (/dev/shm, where it is there). Times are the best of N turns (3).
+without limits, with a slice for each, and for Kubernetes with a pod for each. The code is the module's, from options to
+result, and our files lie on a real file system, in DIRECTORY (/dev/shm, where it is there). Times are the best of N
+turns (3).
 
 Exit status 1 when an assignment among the most costs more than twice what it costs among the fewest.
 """
@@ -26,13 +27,18 @@ from ansible_collections.bettercompute.bcd.plugins.module_utils.core.predict imp
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.records import Records
 from ansible_collections.bettercompute.bcd.plugins.module_utils.front import holds
 from tests.bench.bench_host import BenchHost, Work
+from tests.kubelet.pods import Container, Pod
 from tests.unit.core.jail import in_jail
-from tests.unit.hold_host import assign, hold_host, uuids
+from tests.unit.hold_host import KUBERNETES, add_kubelet, assign, hold_host, uuids
 
 GPUS, SLOTS = 8, 48
 SIZES = (96, 384, 1000)
 LIMITS = {"cpus": "0-3", "mems": "0", "memory_bytes": 1 << 30}
-KINDS: dict[str, dict[str, Any]] = {"devices only": {}, "with a slice each": {"limits": LIMITS}}
+KINDS: dict[str, dict[str, Any]] = {
+    "devices only": {},
+    "with a slice each": {"limits": LIMITS},
+    "of a pod each": {"binding": KUBERNETES},  # so that their releases wait
+}
 PASSES = ("is to bind", "binds", "changes nothing", "is to release", "releases")  # "is to": check mode
 MOST = 2.0  # times what an assignment costs among the fewest
 SHARED_MEMORY = Path("/dev/shm")
@@ -98,6 +104,9 @@ def passes(size: int, more: dict[str, Any]) -> list[Cost]:
     """All of PASSES over one host."""
     host = BenchHost(["H100-80GB"] * GPUS)
     wanted = assignments(uuids(host), size, more)
+    if more.get("binding") == KUBERNETES:
+        held = [one["devices"][0]["id"].replace("/", "_") for one in wanted[: GPUS * SLOTS]]
+        add_kubelet(host, *(Pod(f"uid-{at}", f"pod-{at}", (Container(devices=(one,)),)) for at, one in enumerate(held)))
     binding, bound = one_pass(host, wanted, check=True), one_pass(host, wanted)
     quiet = one_pass(host, wanted)
     releasing, released = one_pass(host, [], 2, check=True), one_pass(host, [], 2)
@@ -109,10 +118,12 @@ def passes(size: int, more: dict[str, Any]) -> list[Cost]:
 def warm() -> None:
     """Have imported what passes import late: in the jail there is nothing to import from."""
     host = hold_host()
-    wanted = assignments(uuids(host), 2 * SLOTS + 1, {"limits": LIMITS})
-    for some in (wanted, wanted, []):
-        run(PredictedHost(host), some, 1)
-        run(host, some, 1)
+    add_kubelet(host)
+    for more in KINDS.values():
+        wanted = assignments(uuids(host), 2 * SLOTS + 1, more)
+        for some in (wanted, wanted, []):
+            run(PredictedHost(host), some, 1)
+            run(host, some, 1)
 
 
 def measure(folder: Path | None, sizes: tuple[int, ...] = SIZES, turns: int = 3) -> list[Row]:

@@ -26,7 +26,7 @@ from tests.gpu.fake import GpuHost
 from tests.kubelet.pods import Container, Pod
 from tests.unit import promises
 from tests.unit.fake_host import Killed
-from tests.unit.hold_host import H100, KUBERNETES, add_kubelet, assign, files, go, hold_host, uuids
+from tests.unit.hold_host import H100, KUBERNETES, add_kubelet, assign, files, go, hold_host, reasons, uuids
 from tests.unit.slice_host import CONTROL, TREE, reboot_slices
 
 STATE = "/var/lib/bcd-hostconfig"
@@ -34,6 +34,7 @@ LIMITS: dict[str, Any] = {"cpus": "0-3", "mems": "0", "memory_bytes": 4 << 30, "
 POOL = "hugepages/hugepages-2048kB/free_hugepages"
 ENV, RECORD, SPEC = "/run/bcd/allocations/{}.env", STATE + "/holds/{}.json", "/etc/cdi/bcd-{}.json"
 RELEASING = f"{STATE}/releasing.json"
+LOST = "(pending Kubernetes releases that could not be read)"
 # Every event of the three passes, that which is disturbed the last; of one that is told of a hold, <time> is its own.
 EVENTS = (
     *(f"bound-{name}-1-<time>.json" for name in ("gone", "gonek", "kept", "left0", "left1")),
@@ -314,3 +315,37 @@ def test_a_file_that_is_hurt_besides_costs_no_hold(hurt: Callable[[GpuHost, str]
         assert sorted(done.found["held"]) == ["kept", "new1", "new2", "newk"], why
         ids = sorted(name.rpartition("-")[0] if name.count("-") == 3 else name for name in reader.bodies)
         assert len(set(ids)) == len(ids), (why, ids)
+
+
+@pytest.mark.exhaustive
+def test_releases_that_are_lost_besides_claim_every_gpu_until_their_pods_are_gone() -> None:
+    for host, at in disturbed(killed):
+        why = f"change {at}: {host.calls[at - 1]}"
+        reader = Reader()
+        reader.read(host)
+        before = set(host.names(f"{STATE}/holds"))
+        host.put(RELEASING, '{"version": 1, "rel')
+        done = clean(host)
+        reader.read(host)
+        assert (done.state, [one.type for one in done.conditions]) == ("converged", ["KubernetesReleasesUnreadable"]), (
+            why
+        )
+        kept = [name for name in host.names(STATE) if name.startswith("releasing.json.unreadable-")]
+        assert [host.text(f"{STATE}/{name}") for name in kept] == ['{"version": 1, "rel'], why
+        # What was there stays, and nothing comes to it.
+        stays = {name.removesuffix(".json") for name in before} & {"kept", "new1", "new2", "newk"}
+        assert set(done.found["held"]) == stays, why
+        claimed = {name: message for name, (_reason, message) in reasons(done).items() if name != "lacks"}
+        assert set(claimed) == {"new1", "new2", "newk"} - stays, why
+        assert all(text.endswith(f" is assigned to {LOST}") for text in claimed.values()), why
+        quiet(host, why)
+
+        add_kubelet(host)
+        for path in [path for path in host.files if path.startswith("/var/lib/kubelet/pods/")]:
+            del host.files[path]
+        done = clean(host)
+        reader.read(host)
+        assert (done.state, done.conditions) == ("converged", ()), why
+        assert done.found["held"] == ["kept", "new1", "new2", "newk"], why
+        held_apart(host, why)
+        quiet(host, why)

@@ -76,7 +76,7 @@ options:
       - Root owns it, and no one else can read or write it. The Python package C(cryptography) must be on the host.
     type: str
   node_id:
-    description: The control plane's name of this node, which the signed events have.
+    description: The control plane's name of this node, which the events have. O(signing_key) needs it.
     type: str
   max_disruption:
     description: The most that a step may disturb. No step of a hold is above V(none), so it makes no difference here.

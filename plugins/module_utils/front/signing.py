@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ..core.errors import Fault, NotKnownYet
+from ..core.errors import Fault, NotKnownYet, Refused
 from ..core.host import Host, advice
 from ..look.events import events
 from ..plan.devices_seen import Event
@@ -33,6 +33,8 @@ class Signing:
             return
         from ..look.signing_key import signing_key
 
+        if "assignments" in settings and not settings.get("node_id"):
+            raise Refused("signing_key is given without node_id, and a signed report names its node: give node_id too")
         try:
             self._pem = signing_key(self._host, self._path)
             due = self._is_due(settings)

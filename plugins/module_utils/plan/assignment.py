@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from ..core.errors import Refused
 from ..core.plan import Field
+from .atoms import is_gpu
 from .settings import strict
 
 UNIT = "devices"  # the section's name in results, debts and messages
@@ -133,7 +134,7 @@ def check(given: Mapping[str, Any]) -> Section:
     wire = strict(UNIT, FIELDS, given)
     faults = [*_lacking(wire), *_wrong_numbers(wire), *_wrong_texts(wire)]
     if not faults:
-        faults = [*_twice(wire), *_wrong_version(wire)]
+        faults = [*_twice(wire), *_no_gpus(wire), *_wrong_version(wire)]
     if faults:
         raise _refused(faults)
     return Section(
@@ -146,6 +147,12 @@ def check(given: Mapping[str, Any]) -> Section:
         wire.get("node_id", ""),
         frozenset(wire.get("acknowledge", [])),
     )
+
+
+def _no_gpus(wire: Mapping[str, Any]) -> Iterator[str]:
+    for at, one in enumerate(wire.get("passthrough", ())):
+        if not is_gpu(one["gpu"]):
+            yield f"passthrough[{at}].gpu is {one['gpu']!r}, and takes a GPU's UUID"
 
 
 def _all(wire: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -22,6 +22,11 @@ def is_atom(given: Any) -> bool:
     return isinstance(given, str) and ATOM.fullmatch(given) is not None
 
 
+def is_gpu(given: Any) -> bool:
+    """Whether it is the id of a whole GPU, its UUID."""
+    return is_atom(given) and str(given).startswith("GPU-") and "/" not in given
+
+
 def is_slot(atom: str) -> bool:
     """Whether it is a slot, which it takes a shared GPU for."""
     return SLOT.fullmatch(atom) is not None

@@ -22,6 +22,7 @@ from .assignment import Limits
 from .cpulist import parse, render
 from .devices_seen import Slice
 from .systemd import control
+from .systemd_slices import asks_slices, reverts, sets_until_boot
 
 ROOT = "/sys/fs/cgroup"
 PARENT = f"{ROOT}/bcd.slice/bcd-alloc.slice"  # a "-" in a slice's name is a level of the tree
@@ -29,7 +30,7 @@ TREE = (ROOT, f"{ROOT}/bcd.slice", PARENT)  # top down: a controller is enabled 
 AVAILABLE = f"{ROOT}/cgroup.controllers"  # is there in cgroup v2 only
 CONTROL = "/run/systemd/system.control"  # where systemd keeps properties set at runtime, until the next boot
 NAME = re.compile(r"bcd-alloc-([A-Za-z0-9_]{1,80})\.slice", re.ASCII)
-ASKS = ("systemctl", "list-units", "--type=slice", "--state=active", "--plain", "--no-legend", "bcd-alloc-*.slice")
+ASKS = asks_slices("bcd-alloc-*.slice")
 LONGEST = 1024  # characters of a cpulist
 PAGE = 65536  # bytes: the largest page of a kernel here, to a multiple of which it may round memory down
 HUGE = (("2MB", 2048, "hugepages_2mi"), ("1GB", 1048576, "hugepages_1gi"))  # the kernel's name, KiB, the limit
@@ -148,7 +149,7 @@ def _start(allocation: str, properties: tuple[Property, ...], now: Slice) -> lis
         )
         steps.append(
             run(
-                ("systemctl", "set-property", "--runtime", name(allocation), *given),
+                sets_until_boot(name(allocation), given),
                 f"give {name(allocation)} {' '.join(given)}" + (f" ({was} now)" if was else ""),
                 effects=effects,
             )
@@ -233,7 +234,7 @@ def stop(todo: Todo, allocation: str, seen: Slice | None) -> None:
 def _revert(allocation: str) -> Step:
     """Remove what systemd keeps of the slice's properties; of one that runs, the cgroup would keep the values."""
     return run(
-        ("systemctl", "--no-reload", "revert", name(allocation)),
+        reverts(name(allocation)),
         f"have systemd forget the limits of {name(allocation)}",
         effects=(Effect("gone", f"{CONTROL}/{name(allocation)}.d"),),
     )

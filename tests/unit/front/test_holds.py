@@ -34,6 +34,7 @@ OF_A_UNIT = {"unit", "changed", "state", "pending", "reboot_required", "conditio
 OF_A_SECTION = {"bound", "kept", "released", "releasing", "holds", "failures", "section"}
 STATE = "/var/lib/bcd-hostconfig"
 KEY = "/etc/bcd/node.key"
+SIGNED = {"signing_key": KEY, "node_id": "node_1"}
 SECRET = ed25519.Ed25519PrivateKey.generate()
 PEM = SECRET.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode()
 
@@ -370,16 +371,16 @@ def signing(host: GpuHost, pem: str = PEM, mode: int = 0o600) -> None:
 def test_binds_and_releases_are_signed_once(host: GpuHost) -> None:
     signing(host)
     wanted = [hold("alloc_1", gpu(host)), hold("alloc_2", gpu(host))]
-    first = run(host, assignments=wanted, generation=1, signing_key=KEY)
+    first = run(host, assignments=wanted, generation=1, **SIGNED)
     bound, failure = first["events"]
     made = base64.b64decode(bound["signature"], validate=True)
     SECRET.public_key().verify(made, b"attested-report\n" + bound["body"].encode())
     assert bound["key_id"].startswith("sha256/")
     assert set(failure) == {"id", "type", "body"}
     host.calls.clear()
-    second = run(host, assignments=wanted, generation=1, signing_key=KEY)
+    second = run(host, assignments=wanted, generation=1, **SIGNED)
     assert (second["events"], second["changed"], host.calls) == (first["events"], False, [])
-    released = run(host, assignments=[], generation=2, signing_key=KEY)["events"][-1]
+    released = run(host, assignments=[], generation=2, **SIGNED)["events"][-1]
     made = base64.b64decode(released["signature"], validate=True)
     SECRET.public_key().verify(made, b"attested-report\n" + released["body"].encode())
 
@@ -388,7 +389,7 @@ def test_what_was_journaled_without_a_key_is_signed_when_there_is_one(host: GpuH
     wanted = [hold("alloc_1", gpu(host))]
     (before,) = run(host, assignments=wanted)["events"]
     signing(host)
-    result = run(host, assignments=wanted, signing_key=KEY)
+    result = run(host, assignments=wanted, **SIGNED)
     (after,) = result["events"]
     assert {key: after[key] for key in before} == before
     assert "signature" in after
@@ -398,13 +399,13 @@ def test_what_was_journaled_without_a_key_is_signed_when_there_is_one(host: GpuH
 def test_a_pass_with_nothing_to_sign_does_not_load_the_key(host: GpuHost, monkeypatch: pytest.MonkeyPatch) -> None:
     signing(host)
     wanted = [hold("alloc_1", gpu(host))]
-    run(host, assignments=wanted, signing_key=KEY)
+    run(host, assignments=wanted, **SIGNED)
 
     def loaded(*_given: str) -> None:
         raise AssertionError("the key was loaded")
 
     monkeypatch.setattr(signature, "Signer", loaded)
-    assert run(host, assignments=wanted, signing_key=KEY)["changed"] is False
+    assert run(host, assignments=wanted, **SIGNED)["changed"] is False
 
 
 @pytest.mark.parametrize(("pem", "mode"), [(PEM, 0o644), (PEM, 0o620), ("no key", 0o600), (PEM.swapcase(), 0o600)])
@@ -412,8 +413,15 @@ def test_a_key_that_is_none_is_refused_before_anything_is_written(host: GpuHost,
     signing(host, pem, mode)
     for machine in (host, PredictedHost(host)):
         with pytest.raises(Refused, match=f"^{KEY} ") as raised:
-            run(machine, assignments=[hold("alloc_1", gpu(host))], signing_key=KEY)
+            run(machine, assignments=[hold("alloc_1", gpu(host))], **SIGNED)
         assert PEM.splitlines()[1] not in raised.value.message
+    assert host.calls == []
+
+
+def test_a_key_without_the_node_that_signs_is_refused_before_anything_is_written(host: GpuHost) -> None:
+    host.put(KEY, PEM)
+    with pytest.raises(Refused, match="signing_key is given without node_id"):
+        run(host, assignments=[hold("alloc_1", gpu(host))], signing_key=KEY)
     assert host.calls == []
 
 
@@ -425,7 +433,7 @@ def test_without_the_library_nothing_is_written_either(host: GpuHost, monkeypatc
 
     monkeypatch.setattr(signature, "Signer", missing)
     with pytest.raises(Refused, match="cryptography"):
-        run(host, assignments=[hold("alloc_1", gpu(host))], signing_key=KEY)
+        run(host, assignments=[hold("alloc_1", gpu(host))], **SIGNED)
     assert host.calls == []
 
 
@@ -440,20 +448,20 @@ def test_a_report_that_could_not_be_signed_waits(host: GpuHost, monkeypatch: pyt
 
     monkeypatch.setattr(host, "write", full)
     wanted = [hold("alloc_1", gpu(host)), hold("alloc_2", gpu(host))]
-    result = run(host, assignments=wanted, generation=1, signing_key=KEY)
+    result = run(host, assignments=wanted, generation=1, **SIGNED)
     assert kinds(result) == [("AllocationFailed", "alloc_2")]
     assert (result["section"]["state"], result["section"]["observed_generation"]) == ("PROGRESSING", None)
     assert "cannot keep the signature of an event: No space left on device" in result["section"]["message"]
     assert (result["reason"], result["retryable"]) == ("StepFailed", True)
     monkeypatch.setattr(host, "write", write)
-    again = run(host, assignments=wanted, generation=1, signing_key=KEY)
+    again = run(host, assignments=wanted, generation=1, **SIGNED)
     assert kinds(again) == [("AllocationBound", "alloc_1"), ("AllocationFailed", "alloc_2")]
     assert again["section"]["observed_generation"] == 1
 
 
 def test_the_key_is_in_no_result(host: GpuHost) -> None:
     signing(host)
-    result = run(host, assignments=[hold("alloc_1", gpu(host))], signing_key=KEY)
+    result = run(host, assignments=[hold("alloc_1", gpu(host))], **SIGNED)
     assert PEM.splitlines()[1] not in json.dumps(result) + json.dumps(
         {path: f.text for path, f in host.files.items() if path != KEY}
     )

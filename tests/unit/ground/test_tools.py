@@ -168,7 +168,8 @@ def runs(pid: int) -> bool:
 def test_a_run_that_is_broken_off_leaves_no_process(made: Path, number: signal.Signals) -> None:
     """Neither one in a session of its own, nor one without the environment, nor one that takes no request to end."""
     code = (
-        "import sys\nfrom pathlib import Path\nfrom tests.tools import processes, results, run_tests\n"
+        "import signal, sys\nfrom pathlib import Path\nfrom tests.tools import processes, results, run_tests\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # what runs in a shell's background ignores it
         "from tests.unit.ground.test_tools import STUCK, WAITS\n"
         "here = Path(sys.argv[1])\nresults.RESULTS, run_tests.LOGS = here / 'results', here / 'logs'\n"
         "run_tests.MAKE, run_tests.PARTS = (str(here / 'make'),), (WAITS, STUCK)\n"

@@ -131,6 +131,10 @@ def test_a_device_that_cannot_be_held_is_no_bad_option(device: dict[str, str]) -
         ),
         ({"assignments": [], "max_cdi_version": "0.5"}, "max_cdi_version '0.5' is none of 0.3.0, 0.4.0, 0.5.0"),
         ({"assignments": [], "passthrough": [{"gpu": A}]}, "passthrough[0] has no instance"),
+        (
+            {"assignments": [], "passthrough": [{"gpu": "0000:17:00.0", "instance": "v"}]},
+            "passthrough[0].gpu is '0000:17:00.0', and takes a GPU's UUID",
+        ),
         ({"assignments": [], "passthrough": [{"gpu": A, "instance": "v"}] * 2}, f"passthrough names {A} twice"),
         ({"assignments": [], "instances": [{"memory_bytes": 1}]}, "instances[0] has no id"),
         ({"assignments": [], "acknowledge": [1]}, "acknowledge[0] is 1, and takes the id of an event"),

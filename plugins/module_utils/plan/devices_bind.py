@@ -160,7 +160,7 @@ class Bind:
     def _refusal(self, limits: Limits) -> str:
         now = self._work.now
         if now.memory is None:
-            self._work.note(UNREADABLE_MEMORY)
+            self._work.note(UNREADABLE_MEMORY, *filter(None, (now.unreadable_memory,)))
         if not self._ledger:
             from .admission import Ledger
 

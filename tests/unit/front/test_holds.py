@@ -110,7 +110,7 @@ def test_a_bind_without_admission_is_noted_once(host: GpuHost) -> None:
     result = run(host, assignments=wanted, generation=1)
     assert (result["bound"], result["notes"]) == (
         ["a", "b"],
-        ["host memory unreadable; binding without host-side admission"],
+        ["host memory unreadable; binding without host-side admission", "/proc/meminfo shows no MemTotal: mount /proc"],
     )
     assert run(host, assignments=wanted, generation=1)["notes"] == []
 

@@ -46,7 +46,9 @@ options:
             type: str
             required: true
           device_class:
-            description: V(gpu), which it is when it is not given, V(gpu.mig) or V(gpu.slot). Any other is a failure.
+            description:
+              - V(gpu), which it is when it is not given, V(gpu.mig) or V(gpu.slot). Any other is a failure.
+              - The id of a MIG device or a slot that is given as a V(gpu) is not present.
             type: str
       limits:
         description:

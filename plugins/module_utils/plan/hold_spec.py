@@ -36,8 +36,8 @@ MPS_MOUNTS = tuple(
     for path in (PIPE, "/dev/shm")  # noqa: S108 - the client and the daemon share memory there
 )
 NO_VENDOR = (
-    f"no CDI specification of {cdi.VENDOR_KIND} is on this host: a hold has environment variables only, which NVIDIA's "
-    "runtime takes in its legacy mode, and which are nothing to a runtime in CDI mode: configure container_toolkit"
+    f"no CDI specification of {cdi.VENDOR_KIND} is on this host: holds have environment variables only, nothing to a "
+    "runtime in CDI mode: configure container_toolkit"
 )
 
 

@@ -330,6 +330,8 @@ def test_without_any_file_there_are_variables_only() -> None:
     assert spec["containerEdits"] == {"env": ["BCD_ALLOCATION_ID=alloc_1", f"NVIDIA_VISIBLE_DEVICES={A},{B}"]}
     (said,) = notes(hold, resolved(hold), (), wsl=False, ceiling=None)
     assert said.startswith("no CDI specification of nvidia.com/gpu is on this host: ")
+    assert said.endswith(": configure container_toolkit")
+    assert len(said) <= 160  # the pass report shows no more of a note, and the next move is at its end
     assert notes(hold, resolved(hold), (vendor({A: node("/dev/a"), B: node("/dev/b")}),), wsl=False, ceiling=None) == ()
 
 

@@ -14,7 +14,7 @@ import re
 import shlex
 from collections.abc import Mapping
 
-from ansible_collections.bettercompute.bcd.plugins.module_utils.core.errors import StepFailed
+from ansible_collections.bettercompute.bcd.plugins.module_utils.core.errors import Hung
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.plan import Answer
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.step import File
 from tests.unit.fake_host import FakeHost
@@ -155,7 +155,7 @@ class GpuHost(FakeHost):
         try:
             return self.play(argv, self.stdin)
         except Hang:
-            raise StepFailed(f"{' '.join(argv)} did not end within 60 seconds: see what it waits for") from None
+            raise Hung(f"{' '.join(argv)} did not end within 60 seconds: see what it waits for") from None
 
 
 def gpu_host(machine: Machine, files: Mapping[str, str] | None = None) -> GpuHost:

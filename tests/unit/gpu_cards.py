@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Union
 
-from ansible_collections.bettercompute.bcd.plugins.module_utils.core.errors import StepFailed
+from ansible_collections.bettercompute.bcd.plugins.module_utils.core.errors import Hung
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.plan import Answer
 from tests.unit.fake_host import FakeHost
 
@@ -56,7 +56,7 @@ class Cards:
         """As a program of a FakeHost."""
         fault = next((what for words, what in self.faults.items() if f" {words} " in f" {' '.join(argv)} "), None)
         if fault == HANG:
-            raise StepFailed(f"{' '.join(argv)} did not end within 60 seconds: see what it waits for")
+            raise Hung(f"{' '.join(argv)} did not end within 60 seconds: see what it waits for")
         if isinstance(fault, Answer):
             return fault
         before = [dict(values) for values in self.cards]

@@ -37,6 +37,10 @@ class StepFailed(Fault):
         self.declined = declined
 
 
+class Hung(StepFailed):
+    """A program did not end in its time."""
+
+
 class Unreadable(StepFailed):
     """A path exists and cannot be read: an I/O error, or a permission that this account lacks."""
 

@@ -15,7 +15,7 @@ import tempfile
 import time
 
 from . import rootfs
-from .errors import StepFailed, Unreadable
+from .errors import Hung, StepFailed, Unreadable
 from .plan import Answer, Ask
 from .step import File, Step, program_of
 
@@ -210,9 +210,7 @@ class Host:
             out, err = child.communicate(stdin.encode() if stdin else None, timeout=timeout)
         except subprocess.TimeoutExpired:
             _stop(child, program_of(argv)[0])
-            raise StepFailed(
-                f"{' '.join(argv)} did not end within {timeout:g} seconds: see what it waits for"
-            ) from None
+            raise Hung(f"{' '.join(argv)} did not end within {timeout:g} seconds: see what it waits for") from None
         return Answer(child.returncode, out.decode("utf-8", "replace"), err.decode("utf-8", "replace"))
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..core.errors import StepFailed
+from ..core.errors import Hung, StepFailed
 from ..core.host import Host
 from ..core.unknown import Unknown, is_known, later
 from ..plan.gpu import Gpu, normal_pci, value
@@ -16,6 +16,7 @@ from . import nvidia_proc, smi
 from .smi_faults import NoAnswer
 
 Row = dict[str, str]
+BRIEFLY = 10.0  # seconds for one GPU, once all of them together made nvidia-smi hang: the host's lock is held meanwhile
 
 
 def each_gpu(host: Host, fields: tuple[str, ...]) -> tuple[tuple[Gpu, Row], ...]:
@@ -32,7 +33,8 @@ def each_gpu(host: Host, fields: tuple[str, ...]) -> tuple[tuple[Gpu, Row], ...]
         return (*told, *_left_out(host, {normal_pci(gpu.pci) for gpu, _row in told})) if told else ()
     except StepFailed as fault:
         known = _from_proc(host)
-        rows: list[tuple[Gpu, Any]] = [(gpu, later(_row, host, fields, gpu)) for gpu in known]
+        seconds = BRIEFLY if isinstance(fault, Hung) else smi.TIMEOUT
+        rows: list[tuple[Gpu, Any]] = [(gpu, later(_row, host, fields, gpu, seconds)) for gpu in known]
         if not any(is_known(row) for _named, row in rows):
             raise fault
         rows += [(gpu, Unknown(fault)) for gpu in _fallen(fault, known)]
@@ -80,8 +82,8 @@ def _gpu(row: Row) -> Gpu:
     return Gpu(int(row["index"]), row["uuid"], row["pci.bus_id"], row["name"])
 
 
-def _row(host: Host, fields: tuple[str, ...], gpu: Gpu) -> Row:
-    row = smi.query(host, fields, gpu.pci)[0]
+def _row(host: Host, fields: tuple[str, ...], gpu: Gpu, seconds: float) -> Row:
+    row = smi.query(host, fields, gpu.pci, seconds)[0]
     fault = _nameless(row)
     if fault:
         raise fault

@@ -48,14 +48,14 @@ def answered(host: Host, *arguments: str, timeout: float = TIMEOUT, silent: bool
     return answer.out
 
 
-def query(host: Host, fields: tuple[str, ...], gpu: str = "") -> tuple[dict[str, str], ...]:
+def query(host: Host, fields: tuple[str, ...], gpu: str = "", timeout: float = TIMEOUT) -> tuple[dict[str, str], ...]:
     """A row a GPU, texts by field, numbers without units; of all GPUs, or of the one that `gpu` names for -i.
 
     A field without a value keeps its text, "[N/A]" (see plan.gpu.value). No GPU is no row. Raises NotReady where no
     driver runs, StepFailed for the rest.
     """
     where = ("-i", gpu) if gpu else ()
-    rows = parse_csv(answered(host, *question(fields)[1:], *where), fields)
+    rows = parse_csv(answered(host, *question(fields)[1:], *where, timeout=timeout), fields)
     if gpu and len(rows) != 1:
         raise StepFailed(f"nvidia-smi shows {len(rows)} GPUs for -i {gpu}, not one: look at the kernel's log for it")
     if not gpu:

@@ -72,6 +72,10 @@ class Bind:
                 failure = self._new(wanted)
                 if failure is None:
                     self._leaving.add_every(every.pop())
+                    self._work.note(
+                        f"{wanted.allocation}: neither its record nor its CDI specification could be made out, and it "
+                        "is bound anew as the section has it"
+                    )
                 else:
                     message = f"{held.fault} (it is not bound anew, since {failure.message})"
                     self._work.todo.add(fail(f"bind {wanted.allocation} anew", message, retryable=False))

@@ -115,6 +115,17 @@ def test_a_bind_without_admission_is_noted_once(host: GpuHost) -> None:
     assert run(host, assignments=wanted, generation=1)["notes"] == []
 
 
+def test_a_hold_whose_files_are_lost_is_bound_anew_and_said(host: GpuHost) -> None:
+    wanted = [hold("alloc_1", gpu(host))]
+    run(host, assignments=wanted, generation=1)
+    for path in (f"{STATE}/holds/alloc_1.json", "/etc/cdi/bcd-alloc_1.json"):
+        host.put(path, "{")
+    said = "alloc_1: neither its record nor its CDI specification could be made out, and it is bound anew"
+    for times in (1, 0):
+        notes = run(host, assignments=wanted, generation=1)["notes"]
+        assert [note.startswith(said) for note in notes].count(True) == times
+
+
 def test_acknowledging_alone_touches_no_hold_and_looks_at_no_gpu(host: GpuHost) -> None:
     first = run(host, assignments=[hold("alloc_1", gpu(host)), hold("alloc_2", gpu(host))], generation=7)
     assert kinds(first) == [("AllocationBound", "alloc_1"), ("AllocationFailed", "alloc_2")]
@@ -408,7 +419,11 @@ def test_a_pass_with_nothing_to_sign_does_not_load_the_key(host: GpuHost, monkey
     assert run(host, assignments=wanted, **SIGNED)["changed"] is False
 
 
-@pytest.mark.parametrize(("pem", "mode"), [(PEM, 0o644), (PEM, 0o620), ("no key", 0o600), (PEM.swapcase(), 0o600)])
+@pytest.mark.parametrize(
+    ("pem", "mode"),
+    [(PEM, 0o644), (PEM, 0o620), ("no key", 0o600), (PEM.swapcase(), 0o600)],
+    ids=["others read it", "others write it", "no PEM", "spoilt"],
+)
 def test_a_key_that_is_none_is_refused_before_anything_is_written(host: GpuHost, pem: str, mode: int) -> None:
     signing(host, pem, mode)
     for machine in (host, PredictedHost(host)):

@@ -38,12 +38,12 @@ BUDGET = {
     "hugepages": 51250,
     "cpu": 56000,
     "iommu": 47500,
-    "nvidia-driver": 83500,
-    "fabric-manager": 87000,
-    "gpu-settings": 40500,
-    "mig-layout": 90500,
-    "gpu-sharing": 124500,
-    "container-toolkit": 133000,
+    "nvidia-driver": 84000,
+    "fabric-manager": 87500,
+    "gpu-settings": 41000,
+    "mig-layout": 91000,
+    "gpu-sharing": 125000,
+    "container-toolkit": 133500,
 }
 # All together, on the host of these tests; and on one without NVSwitches whose GPUs are shared by time.
 WHOLE, PLAIN = 567000, 506000

@@ -10,6 +10,7 @@ import pytest
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.errors import (
     SEEN_AS_ROOT,
     Fault,
+    Hung,
     NotKnownYet,
     NotReady,
     StepFailed,
@@ -337,6 +338,28 @@ def test_a_single_gpu_that_answers_without_its_name_fails_by_itself() -> None:
     assert (first[1]["uuid"], second[0].uuid) == ("GPU-1", "GPU-2")
     with pytest.raises(StepFailed, match="GPU is lost"):
         second[1]["uuid"]
+
+
+class Hangs(FakeHost):
+    """nvidia-smi does not end when it is asked for all GPUs; `waited`: how long each question might have taken."""
+
+    waited: tuple[float, ...] = ()
+
+    def ask(self, argv: tuple[str, ...], timeout: float = 60.0, stdin: str = "") -> Answer:
+        self.waited = (*self.waited, timeout)
+        if "-i" not in argv:
+            raise Hung(f"{argv[0]} did not end within {timeout:g} seconds: see what it waits for")
+        return super().ask(argv, timeout, stdin)
+
+
+def test_where_nvidia_smi_hangs_each_gpu_is_asked_briefly() -> None:
+    """The host's lock is held meanwhile: eight GPUs at a minute each would be nine minutes a look."""
+    host = Hangs(programs={"nvidia-smi": lambda _host, _argv: Answer(0, "0, GPU-1, 00000000:17:00.0, NVIDIA A30, 1\n")})
+    for at in range(8):
+        text = f"Model: \t\t NVIDIA A30\nGPU UUID: \t GPU-{at}\nDevice Minor: \t {at}\n"
+        host.put(f"/proc/driver/nvidia/gpus/0000:{at:02x}:00.0/information", text)
+    assert len(each_gpu(host, smi.GPUS)) == 8
+    assert host.waited == (60.0, *[10.0] * 8)
 
 
 # -- --query-compute-apps

@@ -6,30 +6,26 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import TYPE_CHECKING
 
 from ..core.errors import StepFailed
 from ..core.step import fail, write
 from ..core.unknown import is_known
 from . import hold_spec, slices
-from .assignment import BINDINGS, Assignment, Device, Limits
+from .assignment import BINDINGS, Assignment, Device
 from .conflicts import Claims
 from .device_atoms import Failure, Resolved, resolve, unsupported
-from .devices_keep import complete, filled, settle_slice, spec_of
+from .devices_booking import UNREADABLE_MEMORY, Booking, books
+from .devices_keep import complete, settle_slice, spec_of
 from .devices_release import RELEASES
 from .devices_seen import BINDING, Held, Now
 from .devices_work import Work
 from .hold_record import record_path, render
 from .holds import PENDING
 
-if TYPE_CHECKING:
-    from .admission import Ledger
-
 UNPRIVILEGED = (
     "bcd node runs without root and without [helper]: it cannot write /etc/cdi or create hold slices "
     "(run bcd node as root, or under bcd helper)"
 )
-UNREADABLE_MEMORY = "host memory unreadable; binding without host-side admission"
 
 
 class Bind:
@@ -52,10 +48,7 @@ class Bind:
         self._leaves = leaving
         self._claims: list[Claims] = []
         self._lost: list[str] = []  # holds that count as holding every GPU
-        held = work.now.held
-        self._more_memory = any(_books(held[name].limits) for name in leaving if name in held)
-        self._booking_waits = False  # of one hold waits, and those after it wait with it: the section's order is kept
-        self._ledger: list[Ledger] = []
+        self._booking = Booking(work, leaving)
 
     def mend(self) -> None:
         """Bind anew what is wanted and there, and whose files do not say what it holds: nobody knows but the section.
@@ -118,12 +111,12 @@ class Bind:
         if fault:  # a pass may mend it: until then its devices are nobody else's
             self._firm().add(wanted.allocation, wanted.devices)
             raise StepFailed(fault)
-        waits = waits or self._admitted(wanted.limits)
+        waits = waits or self._booking.admit(wanted.limits)
         if isinstance(waits, Failure):
             return waits
         if waits:
             self._leaving.add(wanted.allocation, wanted.devices)
-            self._booking_waits = self._booking_waits or _books(wanted.limits)
+            self._booking.wait(wanted.limits)
             self._work.todo.wait("NotReady", f"{wanted.allocation}: {waits}: it is bound once that is released")
             return None
         self._firm().add(wanted.allocation, wanted.devices)
@@ -147,38 +140,6 @@ class Bind:
             return Failure("node-unprivileged", UNPRIVILEGED)
         return unsupported(wanted.devices) or resolve(wanted.devices, self._work.cards(), self._work.section.slots)
 
-    def _admitted(self, limits: Limits | None) -> str | Failure:
-        """Book the limits with the host; what they wait for, or why they cannot be had.
-
-        What a release of this plan sets free is not there before it is through.
-        """
-        if limits is None or not _books(limits):
-            return ""
-        if self._booking_waits:
-            return "one before it waits for memory"
-        refusal = self._refusal(limits)
-        if refusal and self._more_memory:
-            return refusal
-        return Failure("resources-exhausted", refusal) if refusal else ""
-
-    def _refusal(self, limits: Limits) -> str:
-        now = self._work.now
-        if now.memory is None:
-            self._work.note(UNREADABLE_MEMORY, *filter(None, (now.unreadable_memory,)))
-        if not self._ledger:
-            from .admission import Ledger
-
-            self._ledger.append(
-                Ledger(now.memory, self._booked(), now.slices, now.domains, self._work.section.instances)
-            )
-        return self._ledger[0].admit(limits)
-
-    def _booked(self) -> Mapping[str, Held]:
-        """The holds that are there, less those that are to be bound anew: these book for themselves."""
-        wanted, held = self._work.wanted, self._work.now.held
-        here = {name: filled(self._work, one, wanted[name]) for name, one in held.items() if name in wanted}
-        return {name: here.get(name, one) for name, one in held.items() if not (one.fault and name in wanted)}
-
     def _steps(self, wanted: Assignment, resolved: tuple[Resolved, ...]) -> None:
         """Slice, record, specification, env file, event, and the record that it is bound; raises StepFailed before."""
         work, now = self._work, self._work.now
@@ -198,7 +159,7 @@ class Bind:
         env = hold_spec.env_file(held, [each.visible for each in resolved], now.mps)
         settle_slice(work, held)
         name = held.allocation
-        unchecked = f" ({UNREADABLE_MEMORY})" if now.memory is None and _books(held.limits) else ""
+        unchecked = f" ({UNREADABLE_MEMORY})" if now.memory is None and books(held.limits) else ""
         files = (
             (record_path(name), render(held), 0o600, f"{name} is to be held{unchecked}"),
             (hold_spec.spec_path(name), spec, 0o644, f"the CDI specification of {name}"),
@@ -234,8 +195,3 @@ def _are_lost(now: Now) -> bool:
 def _are_settled(now: Now) -> bool:
     """Whether the plan does what it can of them: the look after tells who has a GPU, or that nobody does."""
     return bool(now.unread_releases) or (is_known(now.strangers) and not now.strangers)
-
-
-def _books(limits: Limits | None) -> bool:
-    """Whether limits take memory of the host, or huge pages: these alone are admitted."""
-    return limits is not None and any((limits.memory_bytes, limits.hugepages_2mi, limits.hugepages_1gi))

@@ -133,7 +133,7 @@ def test_a_driver_in_use_stays_loaded_and_its_user_is_named(stage: Stage, eyes: 
     assert done.state == "PROGRESSING"
     [(reason, message)] = done.waits("nvidia-driver").items()
     assert reason == "RebootRequired"
-    assert f"driver {OLDER} is in use; reboot the node to load branch {BRANCH}" in message
+    assert f"driver {OLDER} is in use; reboot the node to load version {OLDER}" in message
     assert f"{pid} (job)" in message
     are_installed(eyes, OLDER, OPEN)
     assert f"{PROPRIETARY}  {OLDER}  " in gpu_host.loaded(eyes)

@@ -22,7 +22,6 @@ from ..plan.devices_seen import BOUND, Event, Now
 from .result import failed, render
 from .signing import Signing, seen
 
-ENV_FILES = "/run/bcd/allocations"
 OBSERVED = f"{STATE}/devices.json"  # the last generation that the section came to
 AS_ROOT = "this account is not root, and holds are root's: set become: true"
 
@@ -260,6 +259,8 @@ def _holds(ended: Ended) -> list[dict[str, Any]]:
 
 def _shown(entry: Mapping[str, str]) -> dict[str, str]:
     """An entry of the diff; of what an assignment adds to an env file the keys alone, whoever may read the file."""
+    from ..plan.hold_spec import ENV_FILES
+
     if not entry["after_header"].startswith(ENV_FILES + "/"):
         return dict(entry)
     return {**entry, **{key: "".join(map(_shown_line, entry[key].splitlines(True))) for key in ("before", "after")}}

@@ -27,7 +27,6 @@ def test_passes_that_are_killed_one_after_the_other_are_taken_up(
     sandbox.load_without_nesting(lab, kvm)
     places = (
         f"rmmod -- {kvm}",  # kernel-modules: it was taken out to be loaded again, and its file is right already
-        "/etc/systemd/system/dev-hugepages1G.mount",  # hugepages: daemon-reload is owed
         "/etc/default/grub.d/90-bcd-iommu.cfg",  # iommu: update-grub is owed
         "update-grub",  # and what is ours is not recorded yet
     )

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import threading
 import time
-from typing import Any
 
 import pytest
 import sandbox
@@ -16,16 +15,7 @@ from labvm.machine import Machine
 from play import Pass, Stage
 from seen import STATE, Eyes, fingerprint
 
-KEY = "net.bridge.bridge-nf-call-iptables"
-NO_KEY = f"sysctl: this kernel has no {KEY} (is the module that provides it loaded?)"
 OUTSIDE = "host.unit: this host's configuration is managed outside bcd ([host] units = false in root's config.toml)"
-# A refused unit, one that waits for a key, and two that converge.
-MIXED: dict[str, Any] = {
-    "kernel-modules": {"load": ["tun"], "options": {"vfio": "enable_unsafe_noiommu_mode=1"}},
-    "sysctl": {"vm.swappiness": 10, KEY: 0},
-    "hugepages": {"pages2m": 16},
-    "cpu": {"governor": "performance"},
-}
 
 
 @pytest.fixture(scope="module")
@@ -59,48 +49,6 @@ def test_a_refused_parameter_and_a_wait_hold_back_nothing_else(stage: Stage, eye
     assert not eyes.exists("/etc/sysctl.d/90-bcd.conf")
     sandbox.next_boot_has(eyes, "cpu", sandbox.ISOLATION)
     assert "RebootRequired" in done.waits("cpu")
-
-
-def test_fail_on_never_leaves_the_exit_status_alone(stage: Stage, eyes: Eyes) -> None:
-    done = stage.converge(MIXED, bcd_converge_fail_on="never")
-    assert done.rc == 0
-    assert "vfio enable_unsafe_noiommu_mode is refused" in done.message
-    assert NO_KEY in done.message
-    assert {unit: result["state"] for unit, result in done.units.items() if unit in MIXED} == {
-        "kernel-modules": "failed",
-        "sysctl": "progressing",
-        "hugepages": "converged",
-        "cpu": "converged",
-    }
-    assert eyes.sysctl("vm.swappiness") == 10
-    assert int(eyes.text("/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages")) == 16
-    assert not eyes.exists("/etc/modprobe.d/bcd.conf")
-
-
-def test_fail_on_progressing_fails_for_a_unit_that_waits(stage: Stage) -> None:
-    done = stage.converge({"sysctl": MIXED["sysctl"]}, bcd_converge_fail_on="progressing")
-    assert done.rc != 0
-    assert done.waits("sysctl") == {"NotReady": NO_KEY.partition(": ")[2]}
-    assert NO_KEY in done.tasks[-1]["result"]["msg"]
-
-
-def test_what_is_held_back_is_planned_and_said(stage: Stage, eyes: Eyes) -> None:
-    kvm = sandbox.kvm_module(stage.machine)
-    sandbox.load_without_nesting(stage.machine, kvm)
-    section = {"kernel-modules": {"load": [kvm], "options": {kvm: "nested=1"}}}
-    planned = stage.plan(section, bcd_converge_max_disruption="none")
-    done = stage.converge(section, bcd_converge_max_disruption="none")
-    assert (planned.rc, done.rc) == (0, 0), planned.said + done.said
-    for told in (planned, done):
-        message = told.waits("kernel-modules")["HeldBack"]
-        assert f"unload the module {kvm}" in message
-        assert "max_disruption: service" in message
-    assert done.state == "PROGRESSING"
-    assert eyes.lines("/etc/modprobe.d/bcd.conf") == [f"options {kvm} nested=1"]
-    assert not eyes.parameter(kvm, "nested")
-    allowed = stage.converge(section)
-    assert (allowed.rc, allowed.units["kernel-modules"]["state"]) == (0, "converged")
-    assert eyes.parameter(kvm, "nested")
 
 
 def test_a_directory_that_is_a_link_is_not_written_to(stage: Stage, eyes: Eyes) -> None:

@@ -6,7 +6,6 @@
 usage: pythons.py best        the newest that ansible-core and the tests can run on
        pythons.py old-core    the one for the oldest supported ansible-core
        pythons.py host-oldest the oldest that a managed host may have
-       pythons.py host-newest the newest
        pythons.py 3.9         that version
        pythons.py link DIR    put a link pythonX.Y for each version found into DIR (ansible-test looks them up on PATH)
 
@@ -94,7 +93,7 @@ def main(argv: list[str]) -> int:
     if len(argv) == 2 and argv[0] == "link":
         print(" ".join(link(Path(argv[1]))))
         return 0
-    wanted = {"best": BEST, "old-core": OLDEST_CORE, "host-oldest": KNOWN, "host-newest": KNOWN[::-1]}
+    wanted = {"best": BEST, "old-core": OLDEST_CORE, "host-oldest": KNOWN}
     if len(argv) != 1 or (argv[0] not in wanted and argv[0] not in KNOWN):
         print(__doc__, file=sys.stderr)
         return 64

@@ -20,6 +20,7 @@ import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
 from typing import NamedTuple
 
@@ -61,7 +62,7 @@ def lab_missing() -> str:
 PARTS = (
     Part("lint", "ruff, mypy, yamllint, ansible-lint, antsibull"),
     Part("unit", "plans, looks, core and tools under the newest Python"),
-    Part("hosts", "the modules' code under the oldest and the newest Python"),
+    Part("hosts", "the modules' code under the oldest Python, without Ansible"),
     Part("sanity", "ansible-test sanity, every Python of this machine"),
     Part("build", "the Galaxy tarball, installed elsewhere"),
     Part("docs", "the documentation pages"),
@@ -120,7 +121,9 @@ def run_all(parts: list[Part], started: Started) -> list[Ran]:
         started.start((*MAKE, part.first), results.TOP).wait()  # the part itself says it when this failed
     done = {}
     # The processes end before the pool waits for the threads that wait for them.
-    with ThreadPoolExecutor(max_workers=len(parts)) as pool, started:
+    with ExitStack() as leaving:
+        pool = leaving.enter_context(ThreadPoolExecutor(max_workers=len(parts)))
+        leaving.enter_context(started)
         running = {part: pool.submit(run, part, started, log(part)) for part in aside}
         try:
             for part in [part for part in parts if part not in aside]:

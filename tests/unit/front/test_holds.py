@@ -34,7 +34,7 @@ OF_A_UNIT = {"unit", "changed", "state", "pending", "reboot_required", "conditio
 OF_A_SECTION = {"bound", "kept", "released", "releasing", "holds", "failures", "section"}
 STATE = "/var/lib/bcd-hostconfig"
 KEY = "/etc/bcd/node.key"
-SIGNED = {"signing_key": KEY, "node_id": "node_1"}
+SIGNED: dict[str, Any] = {"signing_key": KEY, "node_id": "node_1"}
 SECRET = ed25519.Ed25519PrivateKey.generate()
 PEM = SECRET.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode()
 

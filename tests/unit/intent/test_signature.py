@@ -97,6 +97,7 @@ def test_what_is_no_key_for_it_is_refused_by_its_file_alone(text: str) -> None:
 
 
 def test_without_the_library_the_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    key = pem(ed25519.Ed25519PrivateKey.from_private_bytes(SECRET))  # older ones import more when they are used
     there = builtins.__import__
 
     def missing(name: str, *given: Any, **options: Any) -> Any:
@@ -106,5 +107,5 @@ def test_without_the_library_the_package_is_named(monkeypatch: pytest.MonkeyPatc
 
     monkeypatch.setattr(builtins, "__import__", missing)
     with pytest.raises(Refused, match="the Python package cryptography") as raised:
-        Signer(PATH, pem(ed25519.Ed25519PrivateKey.from_private_bytes(SECRET)))
+        Signer(PATH, key)
     assert "python3-cryptography" in raised.value.message

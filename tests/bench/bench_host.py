@@ -30,8 +30,7 @@ class Files(dict[str, File]):
     def __init__(self, files: Mapping[str, File]) -> None:
         super().__init__()
         self.folders: dict[str, dict[str, int]] = {}  # how many files lie below each name
-        for path, file in files.items():
-            self[path] = file
+        self.update(files)
 
     def __setitem__(self, path: str, file: File) -> None:
         if path not in self:
@@ -52,8 +51,9 @@ class Files(dict[str, File]):
             self._count(path, -1)
         return super().pop(path, *default)
 
-    def update(self, *_more: Any, **_named: Any) -> None:
-        raise NotImplementedError("set each file, so that its folder knows it")
+    def update(self, *more: Any, **named: Any) -> None:
+        for path, file in dict(*more, **named).items():
+            self[path] = file
 
     def _count(self, path: str, more: int) -> None:
         above, _slash, name = path.rpartition("/")

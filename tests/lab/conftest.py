@@ -19,8 +19,8 @@ A failed command raises LabError unless ``check=False``.
 
 On a failed test, console and journal are kept in .build/lab-artifacts/TEST/.
 
-Environment: BCD_LAB=required makes the tests fail, not skip, where the lab cannot run; BCD_LAB_MACHINE=NAME uses the
-machine that `lab.py --name NAME up` started, and leaves it running (quick, for work on a test).
+Environment: BCD_LAB_MACHINE=NAME uses the machine that `lab.py --name NAME up` started, and leaves it running (quick,
+for work on a test).
 """
 
 from __future__ import annotations
@@ -66,9 +66,7 @@ def lab_machine() -> Iterator[Machine]:
         yield found
         return
     reason = image.unavailable(recipe.VARIANTS[recipe.BASE])
-    if reason and os.environ.get("BCD_LAB") == "required":
-        pytest.fail(reason)
-    if reason:
+    if reason:  # make test names it in its table, and .ci/run counts it as a failure
         pytest.skip(reason)
     started = machine.up(f"pytest-{os.getpid()}", tied=True)
     try:

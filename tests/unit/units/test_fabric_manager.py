@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -26,6 +27,7 @@ from tests.unit.package_machine import PackageHost, age
 
 HEADER = "# Managed by bettercompute.bcd: local edits are replaced.\n"
 LOAD = "/etc/modules-load.d/bcd-fabric-manager.conf"
+RELEASING = "/var/lib/bcd-hostconfig/releasing.json"
 DOWN = ("FabricManagerDown", "true", "NotRunning")
 KINDS = {
     "ubuntu": ("nvidia-fabricmanager-580", "580.95.05-0ubuntu0.24.04.1"),
@@ -277,6 +279,13 @@ def busy_by_hold(host: FakeHost, _board: Board) -> str:
     return "alloc7"
 
 
+def busy_by_release(host: FakeHost, _board: Board) -> str:
+    """A Kubernetes hold is gone, and its pods may have the GPUs still."""
+    entry = {"devices": [{"id": "GPU-1", "device_class": "gpu"}], "generation": 1, "since": 1, "asked": 1}
+    host.put(RELEASING, json.dumps({"version": 1, "releases": {"alloc8": entry}}))
+    return "alloc8"
+
+
 def busy_by_process(_host: FakeHost, board: Board) -> str:
     board.apps.append("4711")
     return "4711"
@@ -337,7 +346,9 @@ def test_a_board_that_is_as_it_should_be_is_not_asked_who_computes() -> None:
     assert [argv for argv in host.asked if "compute-apps" in argv[1]] == []
 
 
-@pytest.mark.parametrize("busy", [busy_by_hold, busy_by_process, busy_by_open_node, busy_by_mps_client])
+@pytest.mark.parametrize(
+    "busy", [busy_by_hold, busy_by_release, busy_by_process, busy_by_open_node, busy_by_mps_client]
+)
 def test_a_running_one_is_not_changed_under_anyone(busy: Callable[[FakeHost, Board], str]) -> None:
     board = Board()
     host = mismatched(board)
@@ -349,7 +360,8 @@ def test_a_running_one_is_not_changed_under_anyone(busy: Callable[[FakeHost, Boa
     assert commands(host) == []
     board.apps.clear()
     ended(host)
-    host.files.pop("/etc/cdi/bcd-alloc7.json", None)
+    for path in ("/etc/cdi/bcd-alloc7.json", RELEASING):
+        host.files.pop(path, None)
     assert go(host).state == "converged"
     assert board.restarts == 1
 

@@ -310,6 +310,20 @@ def test_a_running_service_is_left_alone_while_a_slot_is_held(settings: dict[str
     assert go(UNIT, host, settings).state == "converged"
 
 
+def test_a_release_that_waits_for_its_pods_keeps_the_service_as_a_hold_does() -> None:
+    host = shared()
+    entry = {"devices": [{"id": f"{uuids(host)[1]}/s3", "device_class": "gpu.slot"}], "generation": 1, "asked": 1}
+    host.put("/var/lib/bcd-hostconfig/releasing.json", json.dumps({"version": 1, "releases": {"alloc_1": entry}}))
+    outcome = go(UNIT, host, {"mode": "mps", "replicas": 4})
+    assert (reasons(outcome), outcome.steps) == (["Busy"], ())
+    assert f"the allocation alloc_1 has {uuids(host)[1]}/s3" in outcome.pending[0].message
+    del host.files["/var/lib/bcd-hostconfig/releasing.json"]
+    host.put("/var/lib/bcd-hostconfig/releasing.unreadable", "lost\n")
+    assert reasons(go(UNIT, host, {"mode": "mps", "replicas": 4})) == ["Busy"]
+    del host.files["/var/lib/bcd-hostconfig/releasing.unreadable"]
+    assert go(UNIT, host, {"mode": "mps", "replicas": 4}).state == "converged"
+
+
 def test_a_hold_that_cannot_be_made_out_counts_as_every_gpu() -> None:
     host = shared()
     host.put("/var/lib/bcd-hostconfig/holds/alloc_2.json", "{")

@@ -29,6 +29,7 @@ def main(argv: list[str]) -> int:
     shutil.rmtree(DOCS, ignore_errors=True)
     pages = DOCS / "rst"
     pages.mkdir(parents=True)
+    results.HOME.mkdir(parents=True, exist_ok=True)
     pages.chmod(0o755)  # antsibull-docs refuses a folder with any other mode
     write = ["antsibull-docs", "collection", "--use-current", "--fail-on-error", "--squash-hierarchy"]
     write += ["--dest-dir", str(pages), "bettercompute.bcd"]
@@ -37,7 +38,8 @@ def main(argv: list[str]) -> int:
     settings.append("suppress_warnings=ref.ref")
     render = ["sphinx-build", "-q", "-C", "-b", "html", *(word for pair in settings for word in ("-D", pair))]
     render += [str(pages), str(DOCS / "html")]
-    environment = dict(os.environ, PATH=os.pathsep.join([str(BIN), os.environ["PATH"]]))
+    path = os.pathsep.join([str(BIN), os.environ["PATH"]])
+    environment = dict(os.environ, PATH=path, HOME=str(results.HOME))  # antsibull writes a log there
     for command in (write, render):
         done = subprocess.run([str(BIN / command[0]), *command[1:]], env=environment, cwd=results.TOP, check=False)
         if done.returncode:

@@ -15,6 +15,7 @@ from xml.etree import ElementTree
 
 TOP = Path(__file__).resolve().parents[2]
 RESULTS = TOP / ".build" / "results"
+HOME = TOP / ".build" / "home"  # of programs that write to it
 
 
 class Result(NamedTuple):

@@ -39,8 +39,9 @@ CHECKS: dict[str, tuple[str, ...]] = {
 
 
 def environment() -> dict[str, str]:
-    """The caller's environment with this environment's programs first."""
-    values = dict(os.environ)
+    """The caller's environment with this environment's programs first, and a home in the checkout."""
+    results.HOME.mkdir(parents=True, exist_ok=True)
+    values = dict(os.environ, HOME=str(results.HOME))
     values["PATH"] = os.pathsep.join([str(BIN), values["PATH"]])
     values["NO_COLOR"] = "1"
     return values

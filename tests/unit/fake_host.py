@@ -29,7 +29,8 @@ class FakeHost(Host):
     `kernel` maps a path of /proc or /sys to a function that gets the value written there and returns what the file
     then shows (None leaves it alone); it may raise OSError, as the kernel does. `links` maps a symbolic link to where
     it points. `unreadable` paths cannot be read. `stdin` is what the program that is being run reads. `servers` maps a
-    unix socket to the gRPC server there, a function of the method and the message.
+    unix socket to the gRPC server there, a function of the method and the message; `sites` an https address to what is
+    answered there (rc is the status).
     `kill_at` n raises Killed instead of the n-th change (from 1); `calls` lists every change, `asked` every question.
     """
 
@@ -48,6 +49,7 @@ class FakeHost(Host):
         self.links = dict(links or {})
         self.unreadable: set[str] = set()
         self.servers: dict[str, Server] = {}
+        self.sites: dict[str, Answer] = {}
         self.kill_at = 0
         self.calls: list[str] = []
         self.asked: list[tuple[str, ...]] = []
@@ -126,6 +128,12 @@ class FakeHost(Host):
                 f"{path} cannot be asked for {method}: No such file or directory: see whether its server runs"
             )
         return self.servers[path](method, message)
+
+    def get(self, url: str, timeout: float = 30.0, ca: str = "", certificate: str = "") -> Answer:
+        self.asked.append(("GET", url))
+        if url not in self.sites:
+            raise StepFailed(f"{url} gives no answer: Connection refused: see whether it can be reached")
+        return self.sites[url]
 
     def uid(self) -> int:
         return self.user

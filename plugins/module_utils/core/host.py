@@ -125,6 +125,12 @@ class Host:
 
         return unary(path, method, message, timeout)
 
+    def get(self, url: str, timeout: float = 30.0, ca: str = "", certificate: str = "") -> Answer:
+        """The status, text and reason of a server's answer over https (see core.https)."""
+        from .https import get
+
+        return get(url, timeout, ca, certificate)
+
     def uid(self) -> int:
         """The effective user id."""
         return os.geteuid()

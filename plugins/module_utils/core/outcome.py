@@ -42,6 +42,7 @@ class Outcome(NamedTuple):
     diff: tuple[Mapping[str, str], ...]
     failure: Failure | None
     found: Mapping[str, Any] = {}
+    needs: tuple[str, ...] = ()  # references of the secrets that a step due wants and that were not given
 
     @property
     def differs(self) -> bool:

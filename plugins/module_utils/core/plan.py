@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from typing import Any, Callable, NamedTuple
 
 from .errors import NotKnownYet, NotReady, StepFailed
+from .secret import Given
 from .step import Step, fail, known_after
 
 
@@ -59,6 +60,7 @@ class Past(NamedTuple):
     `owed` names follow-ups that a killed pass left; `tried` maps what came to nothing in this boot to what came of it:
     a kernel file and the value asked of it ("<path>=<value>") to what the kernel gave, a run's name to what it
     said ("": it succeeded, and changed nothing);
+    `vain` names the runs that came to nothing in this run; `given` is what this run was given beside the settings;
     `boot_id` is the running boot's; `failed` names the lanes that failed in this run, for what is decided once they
     have been tried, and `declined` those of them whose value the kernel does not take; `applied` maps each unit that
     we applied to its settings in wire form, for a unit whose goal depends on another's.
@@ -67,6 +69,8 @@ class Past(NamedTuple):
     boot_id: str = ""
     owed: frozenset[str] = frozenset()
     tried: Mapping[str, str] = {}
+    vain: frozenset[str] = frozenset()
+    given: Given = Given()
     answers: Mapping[Ask, Answer] = {}
     failed: frozenset[str] = frozenset()
     declined: frozenset[str] = frozenset()

@@ -125,6 +125,17 @@ class PredictedHost(Host):
         except Unreadable as fault:
             raise self._as_root(fault) from None
 
+    def get(self, url: str, timeout: float = 30.0, ca: str = "", certificate: str = "") -> Answer:
+        """As Host.get; an effect names it as the command line `GET <url>`."""
+        declared = self._answered(f"GET {url}")
+        if declared is not None:
+            return declared
+        self._refuse_unknown(("GET", url), "")
+        try:
+            return self._real.get(url, timeout, ca, certificate)
+        except Unreadable as fault:
+            raise self._as_root(fault) from None
+
     def uid(self) -> int:
         """As Host.uid."""
         return self._real.uid()

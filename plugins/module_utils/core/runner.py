@@ -11,11 +11,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from .errors import Fault, NotKnownYet, NotReady, Refused, StepFailed, Unreadable
+from .changes import Changes, shown, value
+from .errors import Fault, NotKnownYet, NotReady, Refused, StepFailed
 from .host import Host
-from .outcome import Done, Failure, Outcome, difference, joined, our_fault
+from .outcome import Done, Failure, Outcome, joined, our_fault
 from .plan import Answer, Ask, Past, Pending, Plan, Question, Unit
 from .records import Records
+from .secret import Given
 from .step import DISRUPTIONS, File, Step, known_after
 from .unknown import later
 
@@ -29,6 +31,7 @@ class Goal(NamedTuple):
 
     unit: Unit
     settings: Mapping[str, Any] | None
+    given: Given = Given()
 
 
 def converge(goal: Goal, host: Host, records: Records, max_disruption: str = "gpu") -> Outcome:
@@ -49,21 +52,21 @@ class _Pass:
         self.settings: Any = None
         self.answers: dict[Ask, Answer] = {}
         self.lines: list[Done] = []
-        self.diff: list[Mapping[str, str]] = []
+        self.changes = Changes()
         self.applied: set[tuple[object, ...]] = set()  # in earlier rounds: planned again, they had no effect
         self.round: set[tuple[object, ...]] = set()
         self.forgotten: set[tuple[object, ...]] = set()  # of these, what was undone since: once in a pass
         self.filed: dict[str, set[tuple[object, ...]]] = {}  # by path: what was written there, and its removal
         self.owing: dict[str, set[tuple[object, ...]]] = {}  # by debt, also of plans that have come and gone
         self.paying: dict[str, set[tuple[object, ...]]] = {}
-        self.ran: set[tuple[object, ...]] = set()
         self.ended: dict[str, Failure | None] = {}  # lanes that go no further in this pass
         self.declined: set[str] = set()  # of those, where the kernel does not take the value
         self.held: dict[str, Pending] = {}
+        self.needs: dict[str, Pending] = {}  # by reference: secrets that were not given
+        self.vain: set[str] = set()
         self.not_owed: set[str] = set()  # the follow-ups of what was held back
         self.failure: Failure | None = None
         self.waits: tuple[Pending, ...] = ()
-        self.changed = False
 
     # -- the loop
 
@@ -82,7 +85,7 @@ class _Pass:
                 "StepFailed", f"{fault.filename or 'the host'}: {fault.strerror}: mend it and run again", True
             )
         except Exception as fault:  # noqa: BLE001 - a fault of ours in one unit must not end the others
-            self.failure = Failure("StepFailed", f"{self.name}: {our_fault(fault)}", False)
+            self.failure = Failure("StepFailed", self.goal.given.masked(f"{self.name}: {our_fault(fault)}"), False)
         return self._report()
 
     def _loop(self) -> None:
@@ -119,7 +122,11 @@ class _Pass:
 
     def _past(self) -> Past:
         return self.records.past(self.name)._replace(
-            answers=self.answers, failed=self._failed(), declined=frozenset(self.declined)
+            answers=self.answers,
+            failed=self._failed(),
+            declined=frozenset(self.declined),
+            vain=frozenset(self.vain),
+            given=self.goal.given,
         )
 
     def _apply(self, steps: tuple[Step, ...]) -> bool:
@@ -142,6 +149,8 @@ class _Pass:
                 self._fail(step, StepFailed(step.text, retryable=step.retry))
             elif DISRUPTIONS.index(step.disruption) > self.ceiling or step.disruption == "reboot":
                 self._hold_back(step)
+            elif self._lacks(step):
+                continue
             elif self._take(step):
                 look_again = True
                 if step.barrier and not self.host.predicted:
@@ -177,6 +186,20 @@ class _Pass:
         self.held.setdefault(step.lane, Pending("HeldBack", message, step.lane))
         self.ended[step.lane] = None
 
+    def _lacks(self, step: Step) -> bool:
+        """Whether the step waits for a secret; a prediction goes on without it."""
+        if not step.secret or step.secret in self.goal.given.secrets:
+            return False
+        message = (
+            f"{self.name}: {step.action} needs the secret {step.secret!r}, which was not given: give it and run again"
+        )
+        self.needs.setdefault(step.secret, Pending("NotReady", message, step.lane))
+        if self.host.predicted:
+            return False
+        self.lines.append(Done(step.action, step.disruption, False))
+        self.ended[step.lane] = None
+        return True
+
     def _take(self, step: Step) -> bool:
         """Apply one step, with its records; whether another look is due for it."""
         if step.key in self.applied:
@@ -188,8 +211,8 @@ class _Pass:
             return False
         try:
             self._before(step)
-            seen = self._shown(step)
-            self.host.apply(step)
+            seen = shown(self.host, step)
+            self.host.apply(self.goal.given.filled(step))
             self._after(step, seen)
         except Fault as fault:
             if step.kind == "run" and step.tries:
@@ -202,7 +225,8 @@ class _Pass:
 
     def _in_vain(self, step: Step, said: str) -> bool:
         """A run that may come to nothing did: the planner reads why, and says what the unit waits for."""
-        self.records.tried(self.name, step.tries, said)
+        self.records.tried(self.name, step.tries, self.goal.given.masked(said))
+        self.vain.add(step.tries)
         if said:
             self.lines.append(Done(step.action, step.disruption, False))
         self.ended[step.lane] = None
@@ -212,7 +236,7 @@ class _Pass:
         """What the host shows after a step that came to nothing."""
         if step.kind != "set":
             return "the host shows no change"
-        return f"the kernel keeps {_value(self._shown(step)) or 'nothing'}: ask for a value that it keeps"
+        return f"the kernel keeps {value(shown(self.host, step)) or 'nothing'}: ask for a value that it keeps"
 
     def _before(self, step: Step) -> None:
         if not (self.applied or self.round) and self.goal.settings is not None and self.goal.unit.recorded:
@@ -244,29 +268,11 @@ class _Pass:
             filed = self.filed.setdefault(step.path, set())
             self._forget(filed - {step.key})
             filed.add(step.key)
-        after = self._shown(step)
+        after = shown(self.host, step)
         if step.tries and not self.host.predicted:
-            short = step.kind == "set" and _value(after) != step.text
-            self.records.tried(self.name, step.tries, _value(after) if short else None)
-        if step.retry and (self.host.predicted or step.kind == "run"):
-            return
-        if step.kind == "run":
-            self.ran.add(step.key)
-        elif before != after:
-            self.changed = True
-            self.diff.append(difference(step, before, after))
-
-    def _shown(self, step: Step) -> File | None:
-        """What the step's path shows now: a kernel value by its text, a file by its text and mode."""
-        if step.kind == "run":
-            return None
-        if step.kind == "set":
-            try:
-                text = self.host.read(step.path)
-            except Unreadable:  # some values can be read only once they are set
-                return None
-            return None if text is None else File(text)
-        return self.host.file(step.path)
+            short = step.kind == "set" and value(after) != step.text
+            self.records.tried(self.name, step.tries, value(after) if short else None)
+        self.changes.took(step, before, after, self.host.predicted)
 
     def _settle(self, step: Step) -> None:
         """Give the lane time to show the step's effect."""
@@ -288,7 +294,7 @@ class _Pass:
         retryable = fault.retryable if isinstance(fault, StepFailed) else False
         if isinstance(fault, StepFailed) and fault.declined:
             self.declined.add(step.lane)
-        self.ended[step.lane] = Failure("StepFailed", fault.message, retryable)
+        self.ended[step.lane] = Failure("StepFailed", self.goal.given.masked(fault.message), retryable)
 
     # -- the end
 
@@ -317,28 +323,26 @@ class _Pass:
         failures = [failure for failure in self.ended.values() if failure is not None]
         failure = self.failure or joined(failures)
         failed = self._failed() - {""}
-        pending = (*self.waits, *(wait for wait in self.plan.pending if wait.lane not in failed), *self.held.values())
+        pending = (*self.waits, *(wait for wait in self.plan.pending if wait.lane not in failed))
+        pending += (*self.held.values(), *self.needs.values())
         outcome = Outcome(
             unit=self.name,
-            changed=self._moved(),
+            changed=self.changes.moved(self.plan.steps)
+            or (self.host.predicted and any(line.later for line in self.lines)),
             state="converged",
             pending=pending,
             conditions=self.plan.conditions,
             steps=tuple(self.lines),
             notes=(*self.plan.notes, *self.records.notes),
-            diff=tuple(self.diff),
+            diff=tuple(self.changes.diff),
             failure=failure,
             found=self.plan.found,
+            needs=tuple(self.needs),
         )
         if failure is not None:
             return outcome._replace(state="progressing" if failure.retryable else "failed")
         return outcome._replace(state="progressing" if pending or outcome.differs else "converged")
 
-    def _moved(self) -> bool:
-        """Whether the host changed: a value or file that reads otherwise, or a run that is not planned again."""
-        ran = self.ran - {step.key for step in self.plan.steps}
-        return self.changed or bool(ran) or (self.host.predicted and any(line.later for line in self.lines))
-
-
-def _value(shown: File | None) -> str:
-    return "" if shown is None else shown.text.strip()
+    def _unknown(self) -> bool:
+        """Whether a prediction has a line that is not known yet: it may be a change."""
+        return self.host.predicted and any(line.later for line in self.lines)

@@ -64,6 +64,7 @@ class Step(NamedTuple):
     owes: tuple[str, ...] = ()  # follow-ups recorded before the step, in case the pass dies in between
     pays: tuple[str, ...] = ()  # follow-ups that this step settles
     effects: tuple[Effect, ...] = ()
+    secret: str = ""  # run: the reference of the secret that takes the place of secret.SLOT in `text`
     tries: str = ""  # may come to nothing: under this name, what came of it is recorded for this boot
     # Tried before in this boot: counts as a change only if the read-back moves; run: counts for none by itself, as the
     # refresh of an index does; fail: retryable.
@@ -189,6 +190,7 @@ def run(
     ok: tuple[int, ...] = (0,),
     timeout: float = TIMEOUT,
     stdin: str = "",
+    secret: str = "",
     tries: str = "",
     retry: bool = False,
     lane: str = "",
@@ -201,6 +203,9 @@ def run(
 ) -> Step:
     """Run a program; an exit status outside `ok` fails the step.
 
+    `secret`: the reference of the secret that goes where `stdin` has core.secret.SLOT; while it is not given, the unit
+    waits for it, and says so in `needs`.
+
     With `tries`, a name, a failure is no failed step: what was said is in `Past.tried` under the name for this boot,
     the lane ends, and the planner says what the unit waits for.
     """
@@ -211,6 +216,7 @@ def run(
         ok=ok,
         timeout=timeout,
         text=stdin,
+        secret=secret,
         tries=tries,
         retry=retry,
         lane=lane,

@@ -32,7 +32,7 @@ OPTIONS = ("units", "wire_units", "known", "generation", "signed_spec", "secrets
 # Bytes of the project's files that a quiet pass over a converged host imports: "" whatever the section names, and each
 # unit beside that, were it alone. A little above what is measured: raise one for a reason, lower it with what is won.
 BUDGET = {
-    "": 89000,
+    "": 97000,
     "kernel-modules": 36500,
     "sysctl": 21000,
     "hugepages": 51250,
@@ -46,7 +46,7 @@ BUDGET = {
     "container-toolkit": 133500,
 }
 # All together, on the host of these tests; and on one without NVSwitches whose GPUs are shared by time.
-WHOLE, PLAIN = 567000, 506000
+WHOLE, PLAIN = 574000, 512000
 
 
 def go(host: Host, units: dict[str, Any] = UNITS) -> dict[str, Any]:

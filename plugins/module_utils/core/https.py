@@ -1,0 +1,72 @@
+# Copyright (c) 2026 bettercompute
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""One GET over https: bounded in time and size, certificates verified, never led to plain http."""
+
+from __future__ import annotations
+
+import http.client
+import socket
+import ssl
+import time
+import urllib.error
+import urllib.request
+from typing import Any
+
+from .errors import StepFailed
+from .plan import Answer
+
+LIMIT = 8 * 1024 * 1024  # bytes of an answer
+
+
+class _OnlyHttps(urllib.request.HTTPRedirectHandler):
+    def redirect_request(self, req: Any, fp: Any, code: int, msg: str, headers: Any, newurl: str) -> Any:
+        if not newurl.startswith("https://"):
+            raise StepFailed(f"{req.full_url} leads to {newurl}, which is not https: correct the address")
+        return super().redirect_request(req, fp, code, msg, headers, newurl)
+
+
+def get(url: str, timeout: float, ca: str = "", certificate: str = "") -> Answer:
+    """The status, the text and the reason of the answer; redirects are followed, to https alone.
+
+    `timeout` bounds the whole call, in seconds. `ca`: the certificates (PEM) that the server has to be signed by, else
+    the host's own; the server is then asked directly, without a proxy. `certificate`: a file with our certificate and
+    its key. Raises StepFailed where no answer comes.
+    """
+    end = time.monotonic() + timeout
+    try:
+        context = ssl.create_default_context(cadata=ca or None)
+        if certificate:
+            context.load_cert_chain(certificate)
+        handlers: list[urllib.request.BaseHandler] = [urllib.request.HTTPSHandler(context=context), _OnlyHttps()]
+        if ca:
+            handlers.append(urllib.request.ProxyHandler({}))
+        opener = urllib.request.build_opener(*handlers)
+        try:
+            with opener.open(url, timeout=timeout) as answer:
+                return Answer(answer.status, _text(answer, end, url), answer.reason)
+        except urllib.error.HTTPError as answer:
+            with answer:
+                return Answer(answer.code, _text(answer, end, url), str(answer.reason))
+    except ssl.SSLError as fault:
+        raise StepFailed(f"{url} gives no answer: {_words(fault)}: see its certificate and ours") from None
+    except (OSError, http.client.HTTPException, ValueError) as fault:
+        raise StepFailed(f"{url} gives no answer: {_words(fault)}: see whether it can be reached") from None
+
+
+def _text(answer: Any, end: float, url: str) -> str:
+    found = bytearray()
+    while True:
+        if time.monotonic() > end:
+            raise socket.timeout("timed out")
+        part = answer.read1(65_536)
+        if not part:
+            return bytes(found).decode("utf-8", "replace")
+        found += part
+        if len(found) > LIMIT:
+            raise StepFailed(f"{url} answers with more than {LIMIT} bytes: correct the address")
+
+
+def _words(fault: Exception) -> str:
+    reason = getattr(fault, "reason", None) or getattr(fault, "strerror", None) or fault
+    return " ".join(str(reason).split())

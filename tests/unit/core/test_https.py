@@ -1,0 +1,155 @@
+# Copyright (c) 2026 bettercompute
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The door to https, against a real server: whose certificate counts, how long, how much, and where it is led."""
+
+from __future__ import annotations
+
+import datetime
+import http.server
+import ipaddress
+import ssl
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+
+from ansible_collections.bettercompute.bcd.plugins.module_utils.core import https
+from ansible_collections.bettercompute.bcd.plugins.module_utils.core.errors import StepFailed
+
+
+def issued(name: str, signer: tuple[Any, Any] | None = None) -> tuple[Any, Any]:
+    """A key and its certificate, by the signer or by itself as a CA."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    subject = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)])
+    now = datetime.datetime.now(datetime.timezone.utc)
+    builder = (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(subject if signer is None else signer[1].subject)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - datetime.timedelta(hours=1))
+        .not_valid_after(now + datetime.timedelta(hours=1))
+        .add_extension(x509.BasicConstraints(ca=signer is None, path_length=None), critical=True)
+        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]), critical=False)
+    )
+    return key, builder.sign(key if signer is None else signer[0], hashes.SHA256())
+
+
+def pem(certificate: Any) -> str:
+    text: bytes = certificate.public_bytes(serialization.Encoding.PEM)
+    return text.decode()
+
+
+def both(path: Path, pair: tuple[Any, Any]) -> str:
+    """A file with the certificate and its key."""
+    form = (serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    path.write_text(pem(pair[1]) + pair[0].private_bytes(*form).decode())
+    return str(path)
+
+
+class Answers(http.server.BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        if self.path == "/drip":
+            self.send_response(200)
+            self.end_headers()
+            for _byte in range(100):
+                self.wfile.write(b".")
+                self.wfile.flush()
+                time.sleep(0.1)
+            return
+        leads = {"/again": "/who", "/plain": "http://127.0.0.1/"}.get(self.path)
+        self.send_response(302 if leads else 404 if self.path == "/missing" else 200)
+        if leads:
+            self.send_header("Location", leads)
+        self.end_headers()
+        who = self.connection.getpeercert() or {}  # type: ignore[attr-defined]
+        self.wfile.write(b"." * 5000 if self.path == "/much" else repr(who.get("subject", "nobody")).encode())
+
+    def log_message(self, *_args: Any) -> None:
+        """Say nothing."""
+
+
+class Site:
+    """A server on this machine that asks for a certificate and takes none too."""
+
+    def __init__(self, folder: Path) -> None:
+        self.authority = issued("authority")
+        self.ca = pem(self.authority[1])
+        self.ours = both(folder / "ours.pem", issued("ours", self.authority))
+        context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cadata=self.ca)
+        context.verify_mode = ssl.CERT_OPTIONAL
+        context.verify_flags &= ~ssl.VERIFY_X509_STRICT
+        context.load_cert_chain(both(folder / "server.pem", issued("server", self.authority)))
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Answers)
+        self.server.socket = context.wrap_socket(self.server.socket, server_side=True)
+        self.url = f"https://127.0.0.1:{self.server.server_address[1]}"
+        threading.Thread(target=self.server.serve_forever, args=(0.05,), daemon=True).start()
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    made = Site(tmp_path_factory.mktemp("site"))
+    yield made
+    made.server.shutdown()
+    made.server.server_close()
+
+
+def test_it_is_asked_with_our_certificate(site: Site) -> None:
+    answer = https.get(f"{site.url}/who", 10, site.ca, site.ours)
+    assert (answer.rc, "'ours'" in answer.out) == (200, True)
+    assert https.get(f"{site.url}/who", 10, site.ca).out == "'nobody'"
+
+
+def test_a_status_is_an_answer_and_a_way_on_is_followed(site: Site) -> None:
+    assert https.get(f"{site.url}/missing", 10, site.ca)[0::2] == (404, "Not Found")
+    assert https.get(f"{site.url}/again", 10, site.ca, site.ours).rc == 200
+
+
+@pytest.mark.parametrize("ca", ["", "another"])
+def test_a_server_of_another_authority_is_not_believed(site: Site, ca: str) -> None:
+    with pytest.raises(StepFailed, match=r"gives no answer: .*certificate verify failed"):
+        https.get(f"{site.url}/who", 10, pem(issued("another")[1]) if ca else "")
+
+
+def test_it_is_never_led_away_from_https(site: Site) -> None:
+    with pytest.raises(StepFailed, match=r"leads to http://127\.0\.0\.1/, which is not https"):
+        https.get(f"{site.url}/plain", 10, site.ca)
+
+
+def test_the_time_bounds_the_whole_answer(site: Site) -> None:
+    with pytest.raises(StepFailed, match="timed out"):
+        https.get(f"{site.url}/drip", 0.5, site.ca)
+
+
+def test_too_much_is_no_answer(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(https, "LIMIT", 4000)
+    with pytest.raises(StepFailed, match="answers with more than 4000 bytes"):
+        https.get(f"{site.url}/much", 10, site.ca)
+
+
+def test_a_proxy_of_the_environment_gets_no_credentials(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("https_proxy", "http://127.0.0.1:9")
+    monkeypatch.setenv("no_proxy", "")
+    assert https.get(f"{site.url}/who", 10, site.ca, site.ours).rc == 200
+
+
+@pytest.mark.parametrize("certificate", ["/nonexistent/kubelet.pem", "broken"])
+def test_a_certificate_that_cannot_be_used_is_said(site: Site, tmp_path: Path, certificate: str) -> None:
+    if certificate == "broken":
+        (tmp_path / "broken.pem").write_text("no certificate")
+        certificate = str(tmp_path / "broken.pem")
+    with pytest.raises(StepFailed, match="gives no answer"):
+        https.get(f"{site.url}/who", 10, site.ca, certificate)
+
+
+def test_a_server_that_is_not_there_is_said() -> None:
+    with pytest.raises(StepFailed, match=r"https://127\.0\.0\.1:9/x gives no answer: .*refused: see whether it can be"):
+        https.get("https://127.0.0.1:9/x", 5)

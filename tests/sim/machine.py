@@ -55,6 +55,7 @@ class Machine(NamedTuple):
     gpus: tuple[str, ...] = ()  # products (tests/gpu/products.py), in the order of the bus
     nvswitch: int = 0  # NVSwitches, which need Fabric Manager
     packages: tuple[str, ...] = ()  # installed from the start (repositories.py)
+    packaged: bool = False  # packages are played although the machine has no GPU
     runtimes: tuple[tuple[str, str], ...] = ()  # container runtimes with their versions
     misboot: str = ""  # "", never-back, same-boot-id, other-loader
     down_seconds: float = 0.0

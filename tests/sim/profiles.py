@@ -101,9 +101,10 @@ def present(what: Machine) -> tuple[str, ...]:
             if what.distribution in ("suse", "rocky")
             else ["update-grub", "grub-mkconfig", "grub-editenv"]
         )
-    if what.gpus:
+    if what.gpus or what.packaged:
         found += packages.PROGRAMS_OF[what.distribution]
         found += [containers.PROGRAMS[name] for name, _version in what.runtimes]
+    if what.gpus:
         found.append("nvidia-modprobe")
     if what.proxmox:
         found.append("proxmox-boot-tool")

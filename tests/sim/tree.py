@@ -72,7 +72,7 @@ def build(path: str, what: Machine, hostname: str = "node", programs: tuple[str,
         _software(root, what)
         standins.install(root, present(what) if programs is None else programs)
         _loader(root, what)
-        _gpus(root, what)
+        _packages(root, what)
         boot.start(root, loaders.next_cmdline(root, what))
     finally:
         os.umask(before)
@@ -261,13 +261,13 @@ def _software(root: str, what: Machine) -> None:
         os.makedirs(at(root, f"/sys/module/{name}"), exist_ok=True)
 
 
-def _gpus(root: str, what: Machine) -> None:
-    """GPUs, their driver where it is installed, and container runtimes."""
-    if not what.gpus:
-        return
-    gpu.build(root, what)
-    containers.build(root)
-    packages.provide(root, list(what.packages))
+def _packages(root: str, what: Machine) -> None:
+    """GPUs, their driver where it is installed, container runtimes and other packages."""
+    if what.gpus:
+        gpu.build(root, what)
+    if what.gpus or what.packaged:
+        containers.build(root)
+        packages.provide(root, list(what.packages))
 
 
 def _loader(root: str, what: Machine) -> None:

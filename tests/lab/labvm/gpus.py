@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the image has for the tests of the GPU units; they are about it, all others pass it by."""
+"""What the image has for the tests of the GPU units and of k8s-join; they are about it, all others pass it by."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import sys
 import tarfile
 from pathlib import Path
 
-from . import archive, nvidia, recipe
+from . import archive, kubernetes, nvidia, recipe
 from .errors import LabError
 from .workshop import Workshop
 
@@ -48,6 +48,7 @@ def stock(root: Path, kernel: str, work: Path) -> None:
     packages = {"nvidia": nvidia.nvidias(parts), "debian": nvidia.debians(parts)}
     for name, origin in recipe.REPOSITORIES.items():
         archive.publish(packages[name], store / name, origin, work / "tmp" / f"packages-{name}")
+    kubernetes.stock(root, workshop.kubectl, work / "tmp" / "kubernetes")
     (root / "etc/apt/sources.list").unlink(missing_ok=True)
     shutil.rmtree(work)
 

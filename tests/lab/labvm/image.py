@@ -31,6 +31,8 @@ BUILD_PROGRAMS = {
     "chroot": "coreutils",
     "dpkg-deb": "dpkg",
     "ssh-keygen": "openssh-client",
+    "gpg": "gnupg",
+    "openssl": "openssl",
 }
 RUN_PROGRAMS = {
     "qemu-system-x86_64": "qemu-system-x86",

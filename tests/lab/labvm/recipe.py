@@ -41,6 +41,8 @@ PACKAGES = (
     "procps",
     "python3",
     "python3-apt",
+    "python3-cryptography",
+    "python3-yaml",
     "sudo",
     "systemd-sysv",
     "udev",
@@ -123,8 +125,9 @@ MASKED = (
 # Units that a test starts when it wants them.
 DISABLED = ("containerd.service", "podman.socket")
 
-# Where the image has what only the GPU tests take: a job that opens devices, a small root for containers, and two
-# repositories. No source names them before a test does, nor any other: the guest reaches nothing outside.
+# Where the image has what only some tests take: a job that opens devices, a small root for containers, repositories of
+# NVIDIA's software and of Kubernetes. No source names them before a test does, nor any other: the guest reaches nothing
+# outside.
 STORE = "/srv/lab"
 REPOSITORIES = {"nvidia": "NVIDIA", "debian": "Debian"}
 
@@ -187,9 +190,9 @@ def digest(variant: Variant) -> str:
     here = Path(__file__).parent
     state = hashlib.sha256()
     state.update(repr(variant).encode())
-    names = ("recipe.py", "image.py", "grub.py", "gpus.py", "workshop.py", "archive.py", "nvidia.py")
+    names = ("recipe", "image", "grub", "gpus", "workshop", "archive", "nvidia", "kubernetes")
     sources = (path for path in (here.parent / "gpu").rglob("*") if path.is_file())
-    for path in (*(here / name for name in names), *sorted(sources)):
+    for path in (*(here / f"{name}.py" for name in names), *sorted(sources)):
         state.update(path.read_bytes())
     return state.hexdigest()[:12]
 

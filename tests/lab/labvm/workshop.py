@@ -22,7 +22,10 @@ SOURCES = Path(__file__).parent.parent / "gpu"
 DRIVER = ("nvidia", "nvidia-uvm", "nvidia-modeset", "nvidia-drm")
 SLOTS = ("lab_gpus",)
 PROPRIETARY, OPEN = "proprietary", "open"
-TOOLS = ("busybox-static", "coreutils", "dash", "findutils", "gcc", "grep", "libc6-dev", "make", "mawk", "sed")
+TOOLS = (
+    *("busybox-static", "coreutils", "dash", "findutils", "gcc", "grep", "kubernetes-client", "libc6-dev", "make"),
+    *("mawk", "sed"),
+)
 # The links of a merged /usr, which a package's script would make.
 MERGED = ("bin", "lib", "lib64", "sbin")
 
@@ -55,6 +58,11 @@ class Workshop:
     def busybox(self) -> Path:
         """A busybox that needs no library."""
         return self.tree / "usr/bin/busybox"
+
+    @property
+    def kubectl(self) -> Path:
+        """Debian's build of the real one."""
+        return self.tree / "usr/bin/kubectl"
 
     def modules(self, drivers: tuple[Driver, ...]) -> dict[Driver, dict[str, Path]]:
         """The modules of each driver by name; they are built side by side."""

@@ -190,9 +190,7 @@ class _Pass:
         """Whether the step waits for a secret; a prediction goes on without it."""
         if not step.secret or step.secret in self.goal.given.secrets:
             return False
-        message = (
-            f"{self.name}: {step.action} needs the secret {step.secret!r}, which was not given: give it and run again"
-        )
+        message = f"{self.name}: {step.action} needs {self.goal.given.missing(step.secret)}"
         self.needs.setdefault(step.secret, Pending("NotReady", message, step.lane))
         if self.host.predicted:
             return False
@@ -324,16 +322,20 @@ class _Pass:
         failure = self.failure or joined(failures)
         failed = self._failed() - {""}
         pending = (*self.waits, *(wait for wait in self.plan.pending if wait.lane not in failed))
-        pending += (*self.held.values(), *self.needs.values())
+        pending += tuple(self.held.values())
+        notes = (*self.plan.notes, *self.records.notes)
+        if self.host.predicted:  # nothing waits for it yet
+            notes += tuple(need.message for need in self.needs.values())
+        else:
+            pending += tuple(self.needs.values())
         outcome = Outcome(
             unit=self.name,
-            changed=self.changes.moved(self.plan.steps)
-            or (self.host.predicted and any(line.later for line in self.lines)),
+            changed=self.changes.moved(self.plan.steps) or self._unknown(),
             state="converged",
             pending=pending,
             conditions=self.plan.conditions,
             steps=tuple(self.lines),
-            notes=(*self.plan.notes, *self.records.notes),
+            notes=notes,
             diff=tuple(self.changes.diff),
             failure=failure,
             found=self.plan.found,

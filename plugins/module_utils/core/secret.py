@@ -15,6 +15,7 @@ from typing import NamedTuple
 from .step import Step
 
 SLOT = "<the secret>"  # what stands in a step's input in the place of the secret
+UNNAMED = "token"  # what a secret goes by where the settings have no reference for it
 MASK = "***"
 SHORTEST = 6  # characters: anything shorter is a word like others
 
@@ -52,11 +53,21 @@ class Secret:
 
 class Given(NamedTuple):
     """What a run was given beside the settings: secrets by their reference, and the control plane's names for this
-    node and its site ("" where it was not said)."""
+    node and its site ("" where it was not said).
+
+    `option` is the module's own that takes the one secret of its unit; "" where secrets go by their references.
+    """
 
     secrets: Mapping[str, Secret] = {}
     node_id: str = ""
     site: str = ""
+    option: str = ""
+
+    def missing(self, reference: str) -> str:
+        """Which secret was not given, and how to give it, as the end of a sentence."""
+        if self.option:
+            return f"a secret that was not given: give {self.option} and run again"
+        return f"the secret {reference!r}, which was not given: give it in secrets and run again"
 
     def filled(self, step: Step) -> Step:
         """The step with its secret in its place, where it was given."""

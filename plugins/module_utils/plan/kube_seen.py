@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from ..core.secret import UNNAMED
 from ..core.state import STATE
 
 KUBELET_CONF = "/etc/kubernetes/kubelet.conf"
@@ -37,14 +38,14 @@ class Settings(NamedTuple):
     """The unit's settings, checked.
 
     `api_server` is "https://host:port" with its port, `endpoint` "host:port" as kubeadm takes it, `pin` 64 hex digits
-    in lower case, `reference` what names the token. `version` is "1.31.4", or "" where only the minor was given;
-    `minor` is "1.31", or "" where neither was.
+    in lower case, `reference` what names the token (UNNAMED where the settings do not). `version` is "1.31.4", or ""
+    where only the minor was given; `minor` is "1.31", or "" where neither was.
     """
 
     api_server: str
     endpoint: str
     pin: str
-    reference: str = ""
+    reference: str = UNNAMED
     labels: Mapping[str, str] = {}
     taints: tuple[Taint, ...] = ()
     minor: str = ""

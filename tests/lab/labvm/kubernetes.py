@@ -142,7 +142,9 @@ def _certify(root: Path, work: Path) -> None:
     days = ("-days", "7300")
     curve = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes")
     authority, secret = place / Path(AUTHORITY).name, work / "authority.pem"
-    _run("openssl", "req", "-x509", *curve, *days, "-subj", "/CN=lab", "-keyout", str(secret), "-out", str(authority))
+    usage = ("-addext", "keyUsage=critical,keyCertSign,cRLSign")
+    first = ("openssl", "req", "-x509", *curve, *days, *usage, "-subj", "/CN=lab")
+    _run(*first, "-keyout", str(secret), "-out", str(authority))
     _run("openssl", "req", *curve, "-subj", f"/CN={HOSTS[0]}", "-keyout", str(key), "-out", str(request))
     signed = ("-CA", str(authority), "-CAkey", str(secret), "-CAcreateserial", "-extfile", str(extensions))
     _run("openssl", "x509", "-req", "-in", str(request), *signed, *days, "-out", str(certificate))

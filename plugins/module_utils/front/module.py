@@ -20,6 +20,7 @@ from ..core.records import Records
 from ..core.runner import Goal, converge
 from ..look.config import refuse_if_outside, refuse_where_signed
 from ..plan.settings import wire_settings
+from .given import to_unit
 from .result import UNVERIFIED, failed, render, valid
 
 
@@ -37,7 +38,8 @@ def run_unit(unit: Unit, argument_spec: dict[str, Any]) -> None:
     settings = None if module.params["state"] == "absent" else wire_settings(unit, module.params)
     try:
         with opened(module.check_mode, unit.name) as (host, records):
-            outcome = converge(Goal(unit, settings), host, records, module.params["max_disruption"])
+            goal = Goal(unit, settings, to_unit(module.params))
+            outcome = converge(goal, host, records, module.params["max_disruption"])
     except Fault as fault:
         outcome = failed(unit.name, fault)
     leave(module, render(outcome))

@@ -13,6 +13,7 @@ from ..core.host import Host
 from ..core.outcome import Outcome
 from ..core.records import Records
 from ..plan import section
+from .given import to_section
 from .result import UNVERIFIED, failed, render
 from .turns import take_some, take_turns
 
@@ -49,7 +50,16 @@ def run_section(argument_spec: dict[str, Any], plans: bool = False) -> None:
 
         host = PredictedHost(Host())
         ended = _ended((), fault, params, host, Records(host))
-    leave(module, report(ended, params["fail_on"], params["only"], may_change=module.check_mode or not plans))
+    leave(
+        module,
+        report(
+            ended,
+            params["fail_on"],
+            params["only"],
+            may_change=module.check_mode or not plans,
+            for_secrets=params["fail_on_secrets"] and not predicted,
+        ),
+    )
 
 
 def converge_section(params: Mapping[str, Any], host: Host, records: Records) -> Ended:
@@ -61,12 +71,13 @@ def converge_section(params: Mapping[str, Any], host: Host, records: Records) ->
     fault = None
     try:
         named = _named(params)
+        given = to_section(params)
         turns = section.turns(named, {*records.applied(), *(params["known"] or ())})
         if params["only"] is None:
-            outcomes = take_turns(turns, catalog.unit, host, records, params["max_disruption"])
+            outcomes = take_turns(turns, catalog.unit, host, records, params["max_disruption"], given)
         else:
             section.check_only(params["only"], [turn.unit for turn in turns])
-            outcomes = take_some(turns, params["only"], catalog.unit, host, records, params["max_disruption"])
+            outcomes = take_some(turns, params["only"], catalog.unit, host, records, params["max_disruption"], given)
     except Fault as seen:
         fault = seen
     in_turn = tuple(outcomes[turn.unit] for turn in turns) if fault is None else ()
@@ -125,9 +136,16 @@ def _inventory(outcomes: tuple[Outcome, ...], host: Host, records: Records) -> d
 # -- the result
 
 
-def report(ended: Ended, fail_on: str, only: list[str] | None = None, may_change: bool = True) -> dict[str, Any]:
+def report(
+    ended: Ended,
+    fail_on: str,
+    only: list[str] | None = None,
+    may_change: bool = True,
+    for_secrets: bool = False,
+) -> dict[str, Any]:
     """The keys of a whole host's result; `msg` names all that is not converged, when `fail_on` makes the task fail.
 
+    `for_secrets` makes it fail where a unit waits for a secret, too.
     A failing result has no `ansible_facts`: Ansible drops the facts of a failed task, and prints all that it returns.
     """
     in_turn = {outcome.unit: render(outcome) for outcome in ended.outcomes}
@@ -135,12 +153,15 @@ def report(ended: Ended, fail_on: str, only: list[str] | None = None, may_change
     judged = results if ended.fault is None else _judged(ended.outcomes, ended.fault)
     reasons = section.reboot_reasons(results)
     message = section.message_of(judged) if ended.fault is None else ended.fault.message
+    applied = judged if only is None or ended.fault is not None else [one for one in judged if one["unit"] in only]
+    names = {one["unit"] for one in applied}
+    needed = sorted({need for outcome in ended.outcomes if outcome.unit in names for need in outcome.needs})
     status: dict[str, Any] = {
         "changed": may_change and any(result["changed"] for result in results),
         "units": results,
         "unconverged": [result["unit"] for result in results if result["state"] != "converged"],
         "todo": [unit for unit, result in in_turn.items() if section.steps_left(result)],
-        "secrets_needed": [],
+        "secrets_needed": needed,
         "reboot_required": bool(reasons),
         "section": {
             "state": ended.state,
@@ -151,8 +172,7 @@ def report(ended: Ended, fail_on: str, only: list[str] | None = None, may_change
     }
     if ended.inventory is not None:
         status["inventory"] = ended.inventory
-    applied = judged if only is None or ended.fault is not None else [one for one in judged if one["unit"] in only]
-    if section.fails(applied, fail_on):
+    if section.fails(applied, fail_on) or (for_secrets and needed):
         status["msg"] = message if applied is judged else section.message_of(applied)
     return {
         **status,

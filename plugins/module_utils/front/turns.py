@@ -14,16 +14,23 @@ from ..core.outcome import Done, Outcome
 from ..core.plan import Unit
 from ..core.records import Records
 from ..core.runner import Goal, converge
+from ..core.secret import Given
 from ..plan.section import Turn
 from .result import failed
 
 ROUNDS = 5  # turns of one unit in one pass
+NOTHING = Given()
 
 Catalog = Callable[[str], Unit]  # by wire name; raises Refused
 
 
 def take_turns(
-    turns: Sequence[Turn], catalog: Catalog, host: Host, records: Records, max_disruption: str
+    turns: Sequence[Turn],
+    catalog: Catalog,
+    host: Host,
+    records: Records,
+    max_disruption: str,
+    given: Given = NOTHING,
 ) -> dict[str, Outcome]:
     """Converge the units in this order, whatever becomes of the others; the outcome of each by its name.
 
@@ -44,7 +51,7 @@ def take_turns(
             if turn.unit not in due:
                 continue
             due.discard(turn.unit)
-            outcome = _turn(turn, catalog, host, records, max_disruption)
+            outcome = _turn(turn, catalog, host, records, max_disruption, given)
             earlier = outcomes.get(turn.unit)
             if own is not None:
                 outcome = own.left_out(outcome, earlier)
@@ -60,7 +67,13 @@ def take_turns(
 
 
 def take_some(
-    turns: Sequence[Turn], only: Collection[str], catalog: Catalog, host: Host, records: Records, max_disruption: str
+    turns: Sequence[Turn],
+    only: Collection[str],
+    catalog: Catalog,
+    host: Host,
+    records: Records,
+    max_disruption: str,
+    given: Given = NOTHING,
 ) -> dict[str, Outcome]:
     """Converge the units that `only` names, then plan the others over the host as these leave it.
 
@@ -71,9 +84,9 @@ def take_some(
 
     mine = [turn for turn in turns if turn.unit in only]
     others = [turn for turn in turns if turn.unit not in only]
-    outcomes = take_turns(mine, catalog, host, records, max_disruption)
+    outcomes = take_turns(mine, catalog, host, records, max_disruption, given)
     predicted = host if host.predicted else PredictedHost(host)
-    planned = take_turns(others, catalog, predicted, Records(predicted), max_disruption)
+    planned = take_turns(others, catalog, predicted, Records(predicted), max_disruption, given)
     for turn in others:
         outcomes[turn.unit] = _remembered(turn, planned[turn.unit]._replace(changed=False, diff=()), records)
     return outcomes
@@ -94,14 +107,14 @@ def _remembered(turn: Turn, seen: Outcome, records: Records) -> Outcome:
     return seen
 
 
-def _turn(turn: Turn, catalog: Catalog, host: Host, records: Records, max_disruption: str) -> Outcome:
+def _turn(turn: Turn, catalog: Catalog, host: Host, records: Records, max_disruption: str, given: Given) -> Outcome:
     try:
         unit = catalog(turn.unit)
         if isinstance(turn.settings, Refused):
             raise turn.settings
     except Refused as fault:
         return failed(turn.unit, fault)
-    return converge(Goal(unit, None if turn.leaves else turn.settings), host, records, max_disruption)
+    return converge(Goal(unit, None if turn.leaves else turn.settings, given), host, records, max_disruption)
 
 
 def _moved(outcome: Outcome, earlier: Outcome | None, predicted: bool) -> bool:
@@ -120,6 +133,11 @@ def _joined(earlier: Outcome, outcome: Outcome, predicted: bool) -> Outcome:
         steps=steps,
         diff=(*earlier.diff, *outcome.diff),
     )
+    if predicted and earlier.needs:  # what a step wanted that was predicted before
+        joined = joined._replace(
+            needs=tuple(dict.fromkeys((*earlier.needs, *outcome.needs))),
+            notes=tuple(dict.fromkeys((*earlier.notes, *outcome.notes))),
+        )
     return joined._replace(state="progressing") if joined.state == "converged" and joined.differs else joined
 
 

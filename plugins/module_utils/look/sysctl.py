@@ -25,12 +25,12 @@ def live(host: Host, path: str) -> Live | None:
     return None if text is None else Live(text)
 
 
-def rivals(host: Host, paths: Collection[str]) -> tuple[Rival, ...]:
-    """The files that are read after ours and set one of the paths, in the order in which they are read."""
+def rivals(host: Host, paths: Collection[str], ours: str = FILE) -> tuple[Rival, ...]:
+    """The files that are read after `ours` and set one of the paths, in the order in which they are read."""
     files = {}
     for directory in reversed(DIRECTORIES):
         for name in host.names(directory):
-            if name.endswith(".conf") and name > FILE.rpartition("/")[2]:
+            if name.endswith(".conf") and name > ours.rpartition("/")[2]:
                 files[name] = f"{directory}/{name}"
     ordered = [files[name] for name in sorted(files)]
     # Debian links it into sysctl.d, where systemd reads it; procps reads it by itself, last of all.

@@ -16,13 +16,12 @@ from . import initramfs
 from .debts import debt
 from .files import HEADER, drop, is_as, keep
 from .initramfs import Initramfs
-from .modprobe import Rival, options_in, parse_options, same_value
+from .modprobe import PROBE, Rival, options_in, parse_options, same_value
 from .module_settings import Settings, named
 from .reload import LoadedWith, parse_record, record_path, render_record
 from .unit_names import KERNEL_MODULES as UNIT
 
 LOAD = "/etc/modules-load.d/bcd.conf"
-PROBE = "/etc/modprobe.d/bcd.conf"
 
 
 class Module(NamedTuple):

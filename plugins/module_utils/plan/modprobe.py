@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+PROBE = "/etc/modprobe.d/bcd.conf"  # the file of kernel-modules
 TRUE, FALSE = frozenset(("y", "1", "on", "true")), frozenset(("n", "0", "off", "false"))
 
 

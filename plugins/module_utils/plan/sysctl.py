@@ -244,7 +244,7 @@ def plan(settings: Settings, now: Now, past: Past) -> Plan:
         todo.wait("NotReady", f"this kernel has no {names} (is the module that provides it loaded?)")
     if not settings.keys:
         todo.note(STAYS)
-    todo.note(*_rival_notes(settings, now))
+    todo.note(*rival_notes(settings.keys, now.rivals))
     return todo.plan()
 
 
@@ -291,17 +291,18 @@ def _plan_file(todo: Todo, keys: list[Key], now: Now) -> None:
         drop(todo, FILE, now.file, lane=FILE)
 
 
-def _rival_notes(settings: Settings, now: Now) -> list[str]:
-    """Who else sets our keys, where the last file to do so sets another value."""
-    notes = [UNREAD.format(file=rival.file, ours=FILE) for rival in now.rivals if rival.values is None]
-    for key in settings.keys:
+def rival_notes(keys: Iterable[Key], rivals: Iterable[Rival], ours: str = FILE) -> list[str]:
+    """Who else sets our keys, where the last file to do so sets another value; `ours`: the file that has them."""
+    rivals = tuple(rivals)
+    notes = [UNREAD.format(file=rival.file, ours=ours) for rival in rivals if rival.values is None]
+    for key in keys:
         others = [
             (rival.file, rival.values[key.path])
-            for rival in now.rivals
+            for rival in rivals
             if rival.values is not None and key.path in rival.values
         ]
         if others and not same(key.value, others[-1][1]):
             file, value = others[-1]
             sentence = PLAIN_FILE if file == "/etc/sysctl.conf" else LATER
-            notes.append(sentence.format(file=file, name=key.name, value=_short(value), ours=FILE))
+            notes.append(sentence.format(file=file, name=key.name, value=_short(value), ours=ours))
     return notes

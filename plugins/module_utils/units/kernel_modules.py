@@ -8,8 +8,10 @@ from __future__ import annotations
 from ..core.host import Host
 from ..core.plan import Past, Unit
 from ..look.initramfs import initramfs
-from ..look.kernel_modules import builtin_modules, modprobe_rivals, module, recorded_modules
+from ..look.kernel_modules import builtin_modules, module, recorded_modules
+from ..look.modprobe import modprobe_rivals
 from ..plan import kernel_modules as planner
+from ..plan.modprobe import PROBE
 from ..plan.module_settings import FIELDS, Settings, check, named, parameters_of
 from ..plan.unit_names import KERNEL_MODULES as NAME
 
@@ -21,7 +23,7 @@ def look(host: Host, settings: Settings | None, _past: Past) -> planner.Now:
     builtin = builtin_modules(host) if names else frozenset()
     return planner.Now(
         load_file=host.file(planner.LOAD),
-        probe_file=host.file(planner.PROBE),
+        probe_file=host.file(PROBE),
         modules={
             name: module(host, name, parameters_of(settings, name) if settings else (), builtin) for name in names
         },

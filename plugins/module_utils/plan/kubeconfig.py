@@ -1,0 +1,68 @@
+# Copyright (c) 2026 bettercompute
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A kubeconfig as kubeadm and the kubelet write it: one cluster and one user, of the current context."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from ..core.errors import Refused
+from .ctk_yaml import parse
+from .unit_names import K8S_JOIN as UNIT
+
+MEND = "see who wrote it, and let kubeadm join the machine again (kubeadm reset first)"
+
+
+class Kubeconfig(NamedTuple):
+    """The server's address, its CA (PEM, or the path of a file), and the user's certificate (PEM, or the path)."""
+
+    server: str
+    ca: str = ""
+    ca_file: str = ""
+    certificate: str = ""
+    certificate_file: str = ""
+
+
+def read(text: str, path: str) -> Kubeconfig:
+    """What the file says of the current context; raises Refused naming the path where it cannot be read."""
+    try:
+        found = parse(text, path)
+        context = _named(found, "contexts", "context", found["current-context"])
+        cluster = _named(found, "clusters", "cluster", context["cluster"])
+        user = _named(found, "users", "user", context["user"])
+        return Kubeconfig(
+            server=_text(cluster["server"]),
+            ca=_decoded(cluster.get("certificate-authority-data")),
+            ca_file=_text(cluster.get("certificate-authority") or ""),
+            certificate=_decoded(user.get("client-certificate-data")),
+            certificate_file=_text(user.get("client-certificate") or ""),
+        )
+    except Refused as fault:
+        raise Refused(f"{UNIT}: {fault.message.partition(': let ')[0]}, as kubeadm writes none: {MEND}") from None
+    except (KeyError, TypeError, ValueError, AttributeError) as fault:
+        what = f"has no {fault.args[0]}" if isinstance(fault, KeyError) else "is not as kubeadm writes it"
+        raise Refused(f"{UNIT}: {path} {what}: {MEND}") from None
+
+
+def _named(found: dict[str, Any], group: str, kind: str, name: str) -> dict[str, Any]:
+    """The entry of a list by its name; the last of that name, as the reader of Kubernetes has it."""
+    entries = {entry["name"]: entry[kind] for entry in found[group]}
+    entry = entries[name]
+    if not isinstance(entry, dict):
+        raise ValueError(name)
+    return entry
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise ValueError(value)
+    return value
+
+
+def _decoded(value: Any) -> str:
+    if value is None:
+        return ""
+    from base64 import b64decode
+
+    return b64decode(_text(value), validate=True).decode("ascii")

@@ -15,7 +15,7 @@ from typing import Any, Callable, NamedTuple
 from ..core.errors import StepFailed
 from ..core.plan import Answer, Past, Todo
 from ..core.state import STATE
-from ..core.step import Effect, command_line, fail, known_after, run, write
+from ..core.step import Effect, Step, command_line, fail, known_after, run, write
 from .debts import debt
 from .distribution import Distribution
 from .package_rows import Package
@@ -24,6 +24,15 @@ REFRESHED = "the package index is refreshed"  # a clause: what is not offered no
 STAMP = f"{STATE}/package-index"  # its time of writing is that of the last refresh
 STAMP_TEXT = "The package index was refreshed when this file was written.\n"
 MINUTES = 10  # how old an index may be when something is to be installed
+
+
+class Source(NamedTuple):
+    """One repository whose index is refreshed by itself: `where` it is named (apt: its file; dnf: its id), `words` for
+    a sentence, and the `debt` of its refresh, which is the name too under which a refresh that failed is remembered."""
+
+    where: str
+    words: str
+    debt: str
 
 
 class Offer(NamedTuple):
@@ -98,6 +107,8 @@ class Tool(NamedTuple):
     installed_ok: tuple[int, ...] = (0,)
     every: tuple[str, ...] = ()  # of `offers`: what streams and locks keep away is told too
     nothing: tuple[int, ...] = (0,)
+    refresh_one: Callable[[str], tuple[str, ...]] = lambda where: ()  # fails when this repository is not refreshed
+    lift: Callable[[str], tuple[str, ...]] = lambda repository: ()  # options: as if it excluded no package
     lock_file: str = ""
     locked: Callable[[str, Package], bool] = lambda text, package: package.held
     lock: Callable[[str, tuple[Package, ...]], str] = lambda text, packages: text
@@ -194,33 +205,59 @@ def is_fresh(past: Past) -> bool:
     return _index(past) == STAMP
 
 
-def refresh(todo: Todo, now: Packages, past: Past) -> str:
+def refresh(
+    todo: Todo,
+    now: Packages,
+    past: Past,
+    source: Source | None = None,
+    changed: bool = False,
+    effects: tuple[Effect, ...] = (),
+) -> str:
     """Plan the refresh of the package index when it is older than ten minutes; call it when something is due.
 
+    A `source` comes first by itself, where it has `changed` also into a fresh index: how a manager takes a repository
+    that it cannot read among others differs, and so it is known. That it failed, `past.vain` says by its debt.
     Returns "" when the index is fresh, else REFRESHED: what the index does not offer now is then known after it (see
-    `not_offered`). Behind the step the runner looks and plans again.
+    `not_offered`). Behind the steps, which have the `effects` too, the runner looks and plans again.
     """
     seen = _index(past)
-    if seen == STAMP:
+    new = source is not None and (changed or source.debt in past.owed)
+    if seen == STAMP and not new:
         return ""
+    if seen and not new:
+        return REFRESHED
+    done = (Effect("answers", command_line(_asks_index()), REFRESHED), *effects)
+    if source is not None:
+        todo.add(_refresh_one(now, source, done, last=seen != ""))
     if not seen:
-        done = Effect("answers", command_line(_asks_index()), REFRESHED)
         argv = tool_of(now.manager).refresh
         todo.add(
-            run(argv, f"refresh the package index ({argv[0]})", effects=(done,), retry=True),
+            run(argv, f"refresh the package index ({argv[0]})", effects=done, retry=True),
             write(STAMP, STAMP_TEXT, f"note in {STAMP} that the package index is fresh", barrier=True),
         )
     return REFRESHED
 
 
-def offers(now: Packages, past: Past, names: tuple[str, ...], every: bool = True) -> tuple[Offer, ...]:
+def _refresh_one(now: Packages, source: Source, done: tuple[Effect, ...], last: bool) -> Step:
+    argv = tool_of(now.manager).refresh_one(source.where)
+    action = f"refresh the index of {source.words} ({argv[0]})"
+    return run(argv, action, effects=done, retry=True, tries=source.debt, pays=(source.debt,), barrier=last)
+
+
+def asks_offers(manager: str, names: tuple[str, ...], every: bool = True, lift: str = "") -> tuple[str, ...]:
+    """The question of `offers`."""
+    tool = tool_of(manager)
+    return tool.offers((*(tool.every if every else ()), *(tool.lift(lift) if lift else ()), *names))
+
+
+def offers(now: Packages, past: Past, names: tuple[str, ...], every: bool = True, lift: str = "") -> tuple[Offer, ...]:
     """What the index offers of the named packages, newest first of each; asks the manager.
 
-    `every`: also what a module stream that is not enabled yet would offer. An index that is not there yet offers
-    nothing; one that is fresh and cannot be read is a StepFailed.
+    `every`: also what a module stream that is not enabled yet would offer; `lift`: also what this repository excludes.
+    An index that is not there yet offers nothing; one that is fresh and cannot be read is a StepFailed.
     """
     tool = tool_of(now.manager)
-    argv = tool.offers((*(tool.every if every else ()), *names))
+    argv = asks_offers(now.manager, names, every, lift)
     answer = past.ask(argv)
     if answer.rc not in tool.nothing:
         if _index(past) == STAMP:
@@ -230,7 +267,7 @@ def offers(now: Packages, past: Past, names: tuple[str, ...], every: bool = True
     return tuple(sorted(found, key=lambda offer: (offer.name, version_key(offer.version)), reverse=True))
 
 
-def not_offered(todo: Todo, action: str, message: str, refreshed: str) -> None:
+def not_offered(todo: Todo, action: str, message: str, refreshed: str, retryable: bool = True) -> None:
     """Say that a package is not offered: a failed step with the message, or what is known after the refresh.
 
     `refreshed` is what `refresh` returned.
@@ -238,7 +275,7 @@ def not_offered(todo: Todo, action: str, message: str, refreshed: str) -> None:
     if refreshed:
         todo.add(known_after(action, refreshed))
     else:
-        todo.add(fail(action, message))
+        todo.add(fail(action, message, retryable=retryable))
 
 
 def said(answer: Answer) -> str:

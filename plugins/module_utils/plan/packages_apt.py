@@ -41,6 +41,26 @@ def render(packages: Iterable[Package]) -> str:
     )
 
 
+def refresh_one(where: str) -> tuple[str, ...]:
+    """Read the repositories of one source file, and leave what is known of the others.
+
+    By itself apt-get exits with 0 when a repository cannot be reached, or when its signature is not good any more and
+    an older index of it is there.
+    """
+    only = ("-o", f"Dir::Etc::SourceList={where}", "-o", "Dir::Etc::SourceParts=/dev/null")
+    return (
+        "apt-get",
+        "-q",
+        *LOCK,
+        *only,
+        "-o",
+        "APT::Get::List-Cleanup=0",
+        "-o",
+        "APT::Update::Error-Mode=any",
+        "update",
+    )
+
+
 def offers(names: tuple[str, ...]) -> tuple[str, ...]:
     """Every version of the names in the index."""
     return ("apt-cache", "madison", *names)
@@ -122,6 +142,7 @@ APT = Tool(
     parse=parse_dpkg,
     render=render,
     refresh=("apt-get", "-q", *LOCK, "update"),
+    refresh_one=refresh_one,
     offers=offers,
     read_offers=read_offers,
     install=install,

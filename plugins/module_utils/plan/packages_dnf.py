@@ -46,6 +46,21 @@ def render(packages: Iterable[Package]) -> str:
     return "".join(f"{package.name}|{with_epoch(package.version)}\n" for package in packages)
 
 
+def refresh_one(where: str) -> tuple[str, ...]:
+    """Read one repository, and fail where it cannot be read, whatever the host's configuration says of that."""
+    return ("dnf", "-y", f"--repo={where}", f"--setopt={where}.skip_if_unavailable=False", "makecache", "--refresh")
+
+
+def lift(repository: str) -> tuple[str, ...]:
+    """The fourth generation's option."""
+    return (f"--disableexcludes={repository}",)
+
+
+def lift5(repository: str) -> tuple[str, ...]:
+    """The fifth's, which knows the other no more."""
+    return (f"--setopt=disable_excludes={repository}",)
+
+
 def offers(names: tuple[str, ...]) -> tuple[str, ...]:
     """Every version of the names in the index as it is."""
     return ("dnf", "-q", "-C", *ALL_VERSIONS, "repoquery", "--showduplicates", "--queryformat", OFFER_FORMAT, *names)
@@ -194,6 +209,8 @@ DNF = Tool(
     parse=parse_rpm,
     render=render,
     refresh=("dnf", "-y", "makecache", "--refresh"),
+    refresh_one=refresh_one,
+    lift=lift,
     offers=offers,
     read_offers=read_offers,
     install=install,
@@ -206,4 +223,6 @@ DNF = Tool(
     unlock=unlock,
     locker=LOCKER,
 )
-DNF5 = DNF._replace(offers=offers5, every=(), lock_file=TOML, locked=locked5, lock=lock5, unlock=unlock5, locker="")
+DNF5 = DNF._replace(
+    offers=offers5, lift=lift5, every=(), lock_file=TOML, locked=locked5, lock=lock5, unlock=unlock5, locker=""
+)

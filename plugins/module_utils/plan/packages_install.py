@@ -83,15 +83,16 @@ def install(
     pays: tuple[str, ...] = (),
     barrier: bool = False,
     simulate: bool = True,
+    lift: str = "",
 ) -> Work:
     """Plan that the packages are installed, in one transaction, and held.
 
     Ours that are held are unheld first and held again after, which is a debt; those wanted at any version get no hold.
     `may_go`: globs of packages that apt may take away or change with them; a transaction that would touch others is a
     failed step, found by a simulation (without `simulate`, by apt itself). `instead_of`: packages that go in the same
-    transaction, where they are installed. `effects`, `owes` and `disruption` are of the installing step, whose effects
-    also hold what the look of `now` then sees; `pays` and a `barrier` are of the last step. Raises Refused where
-    packages come with the image.
+    transaction, where they are installed. `lift`: a repository whose excludes do not count. `effects`, `owes` and
+    `disruption` are of the installing step, whose effects also hold what the look of `now` then sees; `pays` and a
+    `barrier` are of the last step. Raises Refused where packages come with the image.
     """
     names = tuple(want.name for want in wanted if want.version)
     if not all(is_there(now, want) for want in wanted):
@@ -115,7 +116,7 @@ def install(
     last = not (hold or again)
     come = (*due, *_locker(now, hold or bool(again)))
     ends = {"pays": pays, "barrier": barrier} if last else {}
-    todo.add(_transaction(shown, come, gone, verdict, effects, disruption=disruption, owes=owes, **ends))
+    todo.add(_transaction(shown, come, gone, verdict, effects, lift, disruption=disruption, owes=owes, **ends))
     _hold(todo, shown, tuple(dict.fromkeys((*(names if hold else ()), *again))), pays, barrier)
     return Work(planned=True)
 
@@ -126,6 +127,7 @@ def _transaction(
     gone: tuple[str, ...],
     verdict: Verdict,
     effects: tuple[Effect, ...],
+    lift: str,
     **terms: Any,
 ) -> Step:
     """The installing step; `effects` are those beside what the look of the packages sees, `terms` as of `run`."""
@@ -135,7 +137,8 @@ def _transaction(
     changed = [package._replace(held=False) for package in verdict.changed if package.name in had]
     come = [*changed, *(Package(want.name, want.version or had.get(want.name, "0")) for want in wanted)]
     action = f"install {listed(wanted)}{', in place of ' + ', '.join(goes) if goes else ''}"
-    argv = tool.install((*wanted, *verdict.along), gone)
+    program, *words = tool.install((*wanted, *verdict.along), gone)
+    argv = (program, *(tool.lift(lift) if lift else ()), *words)
     return run(argv, action, ok=tool.installed_ok, effects=(*shown.change(come, goes), *effects), **terms)
 
 
@@ -200,6 +203,15 @@ def _hold(todo: Todo, shown: _Shown, names: tuple[str, ...], pays: tuple[str, ..
             barrier=barrier,
         )
     )
+
+
+def release(todo: Todo, now: Packages, names: tuple[str, ...]) -> None:
+    """Plan that the holds of these packages come off for good, where they are installed and held."""
+    due = tuple(name for name in names if name in now.installed and now.installed[name].held)
+    if due:
+        packages, effects = _Shown(now).hold(due, False)
+        argv = tool_of(now.manager).unhold(packages)
+        todo.add(run(argv, f"take the hold off {', '.join(due)}", effects=effects))
 
 
 # -- what a killed dpkg left

@@ -20,6 +20,7 @@ from .unit_names import K8S_JOIN as UNIT
 
 LONGEST = 63  # characters of a name and of a value
 LONGEST_PREFIX = 253
+FORM = f"up to {LONGEST} letters, digits, '-', '_' and '.' with a letter or digit at both ends"
 NAME = re.compile(r"[A-Za-z0-9](?:[-A-Za-z0-9_.]*[A-Za-z0-9])?")
 PREFIX = re.compile(r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*")
 KUBERNETES = ("kubernetes.io", "k8s.io")  # the domains in which a kubelet may set only what follows
@@ -74,10 +75,7 @@ def _faults(key: Any, value: Any) -> list[str]:
     if not isinstance(value, str):
         found.append(f"the value of {key!r}, {value!r}, is not text (put it in quotes)")
     elif not is_value(value):
-        found.append(
-            f"the value of {key!r}, {value!r}, is not up to {LONGEST} letters, digits, '-', '_' and '.' with a letter or "
-            "digit at both ends"
-        )
+        found.append(f"the value of {key!r}, {value!r}, is not {FORM}")
     return found
 
 
@@ -90,10 +88,7 @@ def key_fault(key: str) -> str:
             "and '.'"
         )
     if not (len(name) <= LONGEST and NAME.fullmatch(name)):
-        return (
-            f"the key {key!r} has no name of up to {LONGEST} letters, digits, '-', '_' and '.' with a letter or digit at "
-            "both ends"
-        )
+        return f"the key {key!r} has no name of {FORM}"
     return ""
 
 

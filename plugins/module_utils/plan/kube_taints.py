@@ -3,7 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A Node's taints: their form, and how those of the settings differ from what the Node shows.
 
-A kubelet may give its Node taints only when it registers it; later changes are a cluster admin's, whose command is told.
+A kubelet may give its Node taints only when it registers it; later changes are for a cluster's admin, whose command is
+told.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from ..core.errors import Refused
-from .kube_labels import LONGEST, is_value, key_fault
+from .kube_labels import FORM, is_value, key_fault
 from .kube_seen import EFFECTS, Taint
 from .unit_names import K8S_JOIN as UNIT
 
@@ -57,10 +58,7 @@ def _parsed(text: Any) -> tuple[Taint | None, str]:
     if key_fault(key):
         return None, f"in {text!r} {key_fault(key)}"
     if not is_value(value):
-        return None, (
-            f"in {text!r} the value is not up to {LONGEST} letters, digits, '-', '_' and '.' with a letter or digit at "
-            "both ends"
-        )
+        return None, f"in {text!r} the value is not {FORM}"
     return Taint(key, value, effect), ""
 
 

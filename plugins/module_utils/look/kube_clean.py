@@ -1,0 +1,122 @@
+# Copyright (c) 2026 bettercompute
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a machine shows that is to leave its cluster: its membership, and what a reset must not take along."""
+
+from __future__ import annotations
+
+import re
+
+from ..core.errors import NotReady, StepFailed
+from ..core.host import Host
+from ..core.unknown import is_known, later
+from ..plan.holds import Hold
+from ..plan.kube_clean import FILES, FOLDER, MOUNTS, Leaving
+from ..plan.kube_kept import SERVICE, is_dead
+from ..plan.kube_node import TIMEOUT, evictable, pods_address
+from ..plan.kube_seen import CONTROL_PLANE, Joined, Node
+from ..plan.systemd import Service
+from .systemd import service
+
+# File systems that hold nothing but what the kernel or a running pod put there.
+BARE = frozenset(
+    ("tmpfs", "ramfs", "overlay", "proc", "sysfs", "cgroup", "cgroup2", "devpts", "devtmpfs", "mqueue", "nsfs", "bpf")
+)
+ESCAPE = re.compile(r"\\([0-7]{3})")  # of mountinfo: a blank in a path is "\040"
+
+
+def leaving(host: Host) -> Leaving:
+    """All of it, where there is anything of a membership of ours; else only whether there is one of somebody else's."""
+    from .kube_join import joined, membership
+
+    member, record = joined(host), membership(host)
+    files = tuple(path for path in FILES if host.exists(path))
+    now = Leaving(
+        member,
+        record,
+        service(host, SERVICE),
+        record.node if record else member.node if member else hostname(host),
+        files,
+        host.exists(CONTROL_PLANE),
+    )
+    if not (member or files):
+        return now
+    node = later(_node, host, member) if member else None
+    return now._replace(
+        node=node,
+        pods=later(_pods, host, member) if member and node is not None and is_known(node) else (),
+        holds=_holds(host),
+        users=users(host, now.kubelet),
+        mounts=mounts(host),
+        has_kubeadm=host.which("kubeadm") is not None,
+    )
+
+
+def hostname(host: Host) -> str:
+    """The name that the kernel has for this machine."""
+    return (host.read("/proc/sys/kernel/hostname") or "").strip().lower()
+
+
+# -- the cluster's side
+
+
+def _node(host: Host, joined: Joined) -> Node | None:
+    """This machine's Node; raises NotReady where the API server cannot be asked for it."""
+    from .kube_kept import reached
+
+    if is_dead(joined, host.time()):
+        raise NotReady(f"the kubelet's client certificate ({joined.certificate}) is over or gone")
+    return reached(host, joined)
+
+
+def _pods(host: Host, joined: Joined) -> tuple[str, ...]:
+    """The pods that an eviction takes away; raises StepFailed where the API server does not tell."""
+    url = pods_address(joined.server, joined.node)
+    answer = host.get(url, TIMEOUT, joined.ca, joined.certificate)
+    if answer.rc not in (0, 200):  # 0: as an earlier step predicts it
+        raise StepFailed(f"{url} answers with {answer.rc} {answer.err}: see what the API server says of it")
+    try:
+        return evictable(answer.out)
+    except ValueError as fault:
+        raise StepFailed(f"{url} gives no list of pods ({fault}): see what answers there") from None
+
+
+# -- what is in the way
+
+
+def _holds(host: Host) -> tuple[Hold, ...]:
+    from .holds import holds, releasing
+
+    return (*holds(host), *releasing(host))
+
+
+def users(host: Host, kubelet: Service) -> str:
+    """Who has GPUs among the pods, a clause; "" for nobody, and on a machine without NVIDIA's driver.
+
+    A kubelet that does not run has no list of devices: then its checkpoints and the open device nodes tell.
+    """
+    from .gpu_facts import has_driver
+
+    if not has_driver(host):
+        return ""
+    from ..plan.pod_devices import Holders
+    from .pods import SOCKET, account
+
+    seen = account(host)
+    if not kubelet.runs:
+        seen = seen._replace(faults=tuple(fault for fault in seen.faults if not fault.startswith(SOCKET)))
+    return Holders(seen).strangers(())
+
+
+def mounts(host: Host) -> tuple[str, ...]:
+    """What is mounted below the kubelet's folder and may hold data, "<path> (<file system>)" each."""
+    target = host.link(FOLDER)
+    folders = [FOLDER, *([target] if target else [])]
+    found = []
+    for line in (host.read(MOUNTS) or "").splitlines():
+        left, _dash, right = line.partition(" - ")
+        place, kind = left.split(" "), right.split(" ")[0]
+        path = ESCAPE.sub(lambda digits: chr(int(digits.group(1), 8)), place[4]) if len(place) > 4 else ""
+        if kind not in BARE and any(path.startswith(f"{folder}/") for folder in folders):
+            found.append(f"{path} ({kind})")
+    return tuple(found)

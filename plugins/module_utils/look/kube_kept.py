@@ -1,0 +1,74 @@
+# Copyright (c) 2026 bettercompute
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a machine that has joined shows of its membership."""
+
+from __future__ import annotations
+
+from ..core.errors import NotReady, StepFailed
+from ..core.host import Host
+from ..core.unknown import later
+from ..plan.kube_kept import SERVICE, Kept, is_dead
+from ..plan.kube_labels import Gpus
+from ..plan.kube_seen import Joined, Node, Settings
+from .systemd import service
+
+LINES = 20  # of the kubelet's log
+LONGEST = 400  # characters of its last words
+LOG = ("journalctl", f"--unit={SERVICE}", f"--lines={LINES}", "--output=cat", "--no-pager", "--quiet")
+
+
+def kept(host: Host, joined: Joined, want: Settings) -> Kept:
+    """All of it; a kubelet whose certificate is over is not used to ask for its Node."""
+    from .kube_join import membership
+
+    now = host.time()
+    kubelet = service(host, SERVICE)
+    is_quiet = kubelet.load == "not-found" or kubelet.runs
+    return Kept(
+        joined,
+        None if is_dead(joined, now) else later(reached, host, joined),
+        membership(host),
+        kubelet,
+        now,
+        later(gpus, host),
+        "" if is_quiet else last_words(host),
+    )
+
+
+def reached(host: Host, joined: Joined) -> Node | None:
+    """This machine's Node; raises NotReady where the API server does not tell of it."""
+    from .kube_join import node
+
+    try:
+        return node(host, joined)
+    except StepFailed as fault:
+        raise NotReady(fault.message) from None
+
+
+def gpus(host: Host) -> Gpus | None:
+    """The GPUs that the driver has taken; None while GPUs wait for it, or one does not say what it is."""
+    from .nvidia_proc import DRIVER, taken
+
+    if not host.exists(DRIVER):
+        from .pci import gpus as on_bus
+
+        return None if any(gpu.driver != "vfio-pci" for gpu in on_bus(host)) else Gpus()
+    from .driver import loaded
+
+    found, driver = taken(host), loaded(host)
+    if driver is None or not all(gpu.uuid and gpu.model for gpu in found):
+        return None
+    return Gpus(len(found), tuple(gpu.model for gpu in found), driver.version)
+
+
+def last_words(host: Host) -> str:
+    """What the kubelet's log ends with: its last error, else its last line; "" where there is no log."""
+    lines = [line.strip() for line in host.ask(LOG).out.splitlines() if line.strip()]
+    errors = [line for line in lines if _is_error(line)]
+    return (errors or lines or [""])[-1][:LONGEST]
+
+
+def _is_error(line: str) -> bool:
+    """Whether a line is an error of klog's ("E1130 00:01:21.720290 ...", fatal ones with F) or of the program's."""
+    return (line[:1] in ("E", "F") and line[1:5].isdigit()) or line.lower().startswith(("error:", "panic:"))

@@ -1,0 +1,241 @@
+# Copyright (c) 2026 bettercompute
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Handing a machine back: its pods go, then its membership, and only a join of our own is taken back.
+
+kubeadm reset removes every pod of the container runtime and empties the kubelet's folder, so what it must not take
+along is looked for before. It is told to leave etcd alone: without a control plane here, an etcd is somebody else's.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from ..core.errors import NotReady, Refused, StepFailed
+from ..core.plan import Past, Todo
+from ..core.step import Effect, fail, known_after, run
+from .debts import debt
+from .holds import Hold, claim
+from .kube_kept import SERVICE, UNCORDON
+from .kube_node import address, pods_address, render
+from .kube_seen import CONTROL_PLANE, KUBELET_CONF, KUBELET_CONFIG, SOCKET, Joined, Membership, Node
+from .systemd import Service, control
+from .unit_names import K8S_JOIN as UNIT
+
+JOIN = debt("clean", "join")  # a join of ours that no record names yet
+RESET = debt("reset", "kubeadm")
+DRAIN = "drain the node"  # what may come to nothing
+PODS = 300  # seconds for pods to end
+FOLDER = "/var/lib/kubelet"
+MOUNTS = "/proc/self/mountinfo"
+# What kubeadm and the kubelet leave of a membership; a reset takes all of it.
+FILES = (
+    KUBELET_CONF,
+    "/etc/kubernetes/bootstrap-kubelet.conf",
+    "/etc/kubernetes/pki/ca.crt",
+    KUBELET_CONFIG,
+    f"{FOLDER}/kubeadm-flags.env",
+    f"{FOLDER}/instance-config.yaml",
+)
+ARGV = ("kubeadm", "reset", "--force", "--cri-socket", SOCKET, "--skip-phases=remove-etcd-member")
+# Pods of a DaemonSet have this label. They are left out by it: kubectl would ask for their DaemonSet, which no node may
+# see, and then evict nothing at all.
+OTHERS = "--pod-selector=!pod-template-generation"
+STAYS = (
+    "what the network plugin left (/etc/cni/net.d, links, packet filter rules), container images and the packages stay "
+    "as they are: other programs may use them"
+)
+
+
+class Leaving(NamedTuple):
+    """What a machine shows that is to be handed back.
+
+    `node` and `pods`, the names of pods that an eviction takes away, raise NotReady where the API server does not tell
+    of them; `mounts` are those below the kubelet's folder that hold data, `files` those of FILES that are there,
+    `users` is who has GPUs among the pods, a clause, "" for nobody. `name` is the Node's.
+    """
+
+    joined: Joined | None = None
+    record: Membership | None = None
+    kubelet: Service = Service()
+    name: str = ""
+    files: tuple[str, ...] = ()
+    is_control_plane: bool = False
+    node: Node | None = None
+    pods: tuple[str, ...] = ()
+    holds: tuple[Hold, ...] = ()
+    users: str = ""
+    mounts: tuple[str, ...] = ()
+    has_kubeadm: bool = True
+
+
+def is_ours(now: Leaving, past: Past) -> bool:
+    """Whether it was us who joined this machine: our record says so, or a join of ours that no record names yet."""
+    return now.record is not None or JOIN in past.owed
+
+
+def plan(todo: Todo, now: Leaving, past: Past) -> bool:
+    """Plan what takes a join of ours back; whether what else we set up here may go in the same plan.
+
+    Raises Refused, before anything is written, for what is never reset.
+    """
+    if not is_ours(now, past):
+        _note_rest(todo, now, past)
+        return True
+    is_due = now.joined is not None or bool(now.files) or RESET in past.owed
+    if is_due:
+        _refuse(now)
+        if _is_busy(todo, now) or not _empty(todo, now, past) or not _reset(todo, now):
+            return False
+    _rest(todo, now.kubelet, is_due)
+    _note_what_stays(todo, now.name)
+    return True
+
+
+def _note_rest(todo: Todo, now: Leaving, past: Past) -> None:
+    if now.joined is not None:
+        todo.note(
+            f"this machine is a member of {now.joined.server} and was not joined by us, so it is not reset: kubeadm "
+            "reset by hand takes it out"
+        )
+    elif UNIT in past.applied:
+        _note_what_stays(todo, now.name)
+
+
+def _note_what_stays(todo: Todo, name: str) -> None:
+    todo.note(
+        f"a cluster keeps the Node object of a machine that had joined it, which no node may delete: an admin of the "
+        f"cluster runs kubectl delete node {name}",
+        STAYS,
+    )
+
+
+# -- what is in the way
+
+
+def _refuse(now: Leaving) -> None:
+    if now.is_control_plane:
+        raise Refused(
+            f"{UNIT}: {CONTROL_PLANE} is there, so this machine runs a control plane, which is never reset: take it out "
+            "of its cluster by hand (kubeadm reset)"
+        )
+    if now.joined is not None and now.record is not None and now.record.pin not in now.joined.pins:
+        pins = ", ".join(f"sha256:{pin}" for pin in now.joined.pins) or "none"
+        raise Refused(
+            f"{UNIT}: {KUBELET_CONF} is of a cluster at {now.joined.server} with the CA pin {pins}, and the one that "
+            f"we joined, {now.record.api_server}, has sha256:{now.record.pin}: this membership is not ours to take "
+            "back, reset it by hand (kubeadm reset)"
+        )
+
+
+def _is_busy(todo: Todo, now: Leaving) -> bool:
+    """Whether allocations or pods have GPUs of this machine: they are not taken away from under them."""
+    claims = [claim(hold) for hold in now.holds]
+    if now.users:
+        claims.append(now.users)
+    if claims:
+        more = f" and {len(claims) - 3} more" if len(claims) > 3 else ""
+        todo.wait(
+            "Busy",
+            f"{'; '.join(claims[:3])}{more}: this machine leaves its cluster once its devices are released: release "
+            "the allocations, or delete the pods, and run again",
+        )
+    return bool(claims)
+
+
+def _empty(todo: Todo, now: Leaving, past: Past) -> bool:
+    """Evict the pods as far as that can be done; whether the machine may then be reset, as far as is known."""
+    is_drained = now.joined is None or _drain(todo, now, now.joined, past)
+    if not now.mounts:
+        return True
+    if not is_drained:
+        todo.add(known_after("kubeadm reset", f"the pods of the node {now.name} are evicted"))
+        return False
+    raise Refused(
+        f"{UNIT}: {', '.join(now.mounts)} {'is' if len(now.mounts) == 1 else 'are'} still mounted, and a reset could "
+        "delete what is in there: delete the pods that use it, or unmount it, and run again"
+    )
+
+
+def _drain(todo: Todo, now: Leaving, joined: Joined, past: Past) -> bool:
+    """Cordon the Node and evict its pods, which a kubelet may do; whether that is done, or cannot be done."""
+    why = _unknown(now.node)
+    if why:
+        todo.note(f"the pods of the node {now.name} are not evicted before it is reset: {why}")
+        return True
+    if now.node is None:
+        return True
+    pods = () if _unknown(now.pods) else now.pods
+    if now.node.unschedulable and not pods:
+        return True
+    if DRAIN in past.vain:
+        said = past.tried.get(DRAIN) or "they are still there"
+        if pods:
+            todo.note(f"{', '.join(pods)} could not be evicted before the node {now.name} is reset: {said}")
+        return True
+    from .kubectl import kubectl
+
+    node = now.node.name
+    gone: list[Effect] = [
+        Effect("answers", f"GET {address(joined.server, node)}", render(now.node._replace(unschedulable=True))),
+        Effect("answers", f"GET {pods_address(joined.server, node)}", '{"items": []}'),
+    ]
+    if now.mounts:
+        gone.append(Effect("unknown", MOUNTS, f"the pods of the node {node} are evicted"))
+    options = ("--ignore-daemonsets", "--delete-emptydir-data", "--force", OTHERS, f"--timeout={PODS}s")
+    step = run(
+        kubectl("drain", node, *options),
+        f"let no more pods come to the node {node}, and evict those that are there (drain)",
+        timeout=PODS + 60.0,
+        disruption="service",
+        tries=DRAIN,
+        barrier=True,
+        settle=1.0,
+        owes=() if now.node.unschedulable else (UNCORDON,),
+        effects=tuple(gone),
+    )
+    todo.add(step._replace(retry=DRAIN in past.tried))
+    return False
+
+
+def _unknown(value: Any) -> str:
+    """Why a value of a look is not there; "" where it is. What is known only later is not asked for here."""
+    try:
+        repr(value)
+    except (NotReady, StepFailed) as fault:
+        return fault.message
+    return ""
+
+
+# -- the steps
+
+
+def _reset(todo: Todo, now: Leaving) -> bool:
+    if not now.has_kubeadm:
+        todo.add(
+            fail(
+                "reset this machine",
+                "kubeadm is not installed, which takes this machine out of its cluster: install it again and run again",
+            )
+        )
+        return False
+    stopped = control("stop", SERVICE).effects
+    todo.add(
+        run(
+            ARGV,
+            f"take this machine out of its cluster{f' {now.record.api_server}' if now.record else ''} (kubeadm reset)",
+            disruption="service",
+            owes=(RESET,),
+            pays=(RESET, UNCORDON, JOIN),
+            effects=(*(Effect("gone", path) for path in FILES), *stopped),
+        )
+    )
+    return True
+
+
+def _rest(todo: Todo, kubelet: Service, is_reset: bool) -> None:
+    """A kubelet of no cluster neither runs nor starts at boot; the reset stops it, and leaves it enabled."""
+    if kubelet.enabled in ("enabled", "enabled-runtime"):
+        todo.add(control("disable", SERVICE))
+    if not is_reset and (kubelet.runs or kubelet.active == "activating"):
+        todo.add(control("stop", SERVICE))

@@ -1,0 +1,253 @@
+# Copyright (c) 2026 bettercompute
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A machine that has joined stays a member: its kubelet runs, its Node has our labels, and taints that differ are told.
+
+Nothing here joins again: a member whose credentials are dead, or whose Node an admin deletes again, is reported.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ..core.plan import Past, Todo
+from ..core.step import Effect, Step, fail, run
+from .kube_labels import Gpus, wanted
+from .kube_node import address, render
+from .kube_seen import DOMAIN, Joined, Membership, Node, Settings
+from .systemd import Service, control
+
+SERVICE = "kubelet.service"
+KUBELET = "kubelet"  # the lanes
+LABELS = "labels"
+START = f"start {SERVICE}"  # what may come to nothing
+REGISTER = "register the node"
+UNCORDON = "uncordon the node"  # the debt of a removal that was not finished
+SETTLE = 30.0  # seconds for a kubelet that was started to stay up
+REGISTRATION = 60.0  # seconds for one to register its Node
+SOON = 7 * 86_400  # seconds: a kubelet renews its certificate, of a year, long before
+MENDED = (
+    "have an admin of the cluster make a new join token, take k8s-join out of the section (state: absent) and put it "
+    "back with the token"
+)
+DRIFT = "KubernetesTaintsDrift"
+
+
+class Kept(NamedTuple):
+    """What a member shows. `node` is None where there is no such Node, a value that raises where it cannot be asked.
+
+    `record` is None where it was not us who joined this machine; `now` is unix time; `gpus` None where they do not
+    answer; `said` is the last that a kubelet said which does not run.
+    """
+
+    joined: Joined
+    node: Node | None
+    record: Membership | None
+    kubelet: Service
+    now: int
+    gpus: Gpus | None = Gpus()
+    said: str = ""
+
+
+def is_dead(joined: Joined, now: int) -> bool:
+    """Whether the kubelet's client certificate is gone or over: its API server knows it no more."""
+    return joined.expires <= now
+
+
+def plan(todo: Todo, want: Settings, now: Kept, past: Past) -> None:
+    """The kubelet in one lane, its Node in another: that one is away does not keep the other from being mended."""
+    with todo.lane(KUBELET):
+        if is_dead(now.joined, now.now):
+            todo.add(_dead(now))
+            return
+        _kubelet(todo, now, past)
+    with todo.lane(LABELS):
+        _node(todo, want, now, past)
+
+
+# -- the kubelet
+
+
+def _kubelet(todo: Todo, now: Kept, past: Past) -> None:
+    kubelet = now.kubelet
+    if kubelet.load == "not-found":
+        todo.wait("NotReady", f"there is no {SERVICE}, though this machine has joined: install kubelet and run again")
+        return
+    if kubelet.is_masked:
+        why = f"{SERVICE} is masked, which keeps it from being started: run systemctl unmask {SERVICE}"
+        todo.add(fail(f"start {SERVICE}", why))
+        return
+    if kubelet.enabled in ("disabled", "enabled-runtime"):
+        todo.add(control("enable", SERVICE))
+    left = (now.joined.expires - now.now) // 86_400
+    if now.joined.expires - now.now < SOON:
+        todo.note(
+            f"the kubelet's client certificate ends in {left} days and was not renewed: see that the cluster approves "
+            "its certificate requests"
+        )
+    if kubelet.runs:
+        return
+    if kubelet.active == "activating" or START in past.vain:
+        said = past.tried.get(START) or now.said or "nothing"
+        todo.wait(
+            "NotReady",
+            f"{SERVICE} does not stay up ({kubelet.active or 'unknown'}), and its last words are: {said}: mend what "
+            f"they name (journalctl -u {SERVICE}) and run again",
+        )
+        return
+    start = control("start", SERVICE, barrier=True, settle=SETTLE, tries=START)
+    todo.add(start._replace(retry=START in past.tried))
+
+
+def _dead(now: Kept) -> Step:
+    joined = now.joined
+    if joined.expires:
+        since = (now.now - joined.expires) // 86_400
+        what = f"{joined.certificate or 'in kubelet.conf'} ended {since} days ago"
+    else:
+        what = f"{joined.certificate or 'in kubelet.conf'} is not there"
+    return fail(
+        "keep the kubelet's client certificate",
+        f"this machine has joined {joined.server}, but the kubelet's client certificate {what}, so that the cluster "
+        f"does not know it any more: {MENDED}",
+        retryable=False,
+    )
+
+
+# -- its Node
+
+
+def _node(todo: Todo, want: Settings, now: Kept, past: Past) -> None:
+    node = now.node
+    if node is None:
+        _register(todo, now, past)
+        return
+    if not node.ready:  # a Node that is not known raises here
+        todo.note(
+            f"the node {node.name} is not Ready yet: see what the cluster says of it (kubectl describe node "
+            f"{node.name}; without a network plugin no node becomes Ready)"
+        )
+    if UNCORDON in past.owed and node.unschedulable:
+        node = _uncordon(todo, node, now)
+    _labels(todo, want, node, now, past)
+    _taints(todo, want, node, now)
+
+
+def _register(todo: Todo, now: Kept, past: Past) -> None:
+    """A kubelet registers its Node when it starts, and never again."""
+    name = now.joined.node
+    if not now.kubelet.runs:
+        todo.wait("NotReady", f"{now.joined.server} has no node {name}, which {SERVICE} registers once it runs")
+    elif REGISTER in past.tried:
+        todo.wait(
+            "NotReady",
+            f"{now.joined.server} has no node {name}, though {SERVICE} was started again to register it: see its log "
+            f"(journalctl -u {SERVICE}) and whether an admin deletes the node",
+        )
+    else:
+        todo.add(
+            control(
+                "restart",
+                SERVICE,
+                f"restart {SERVICE}, so that it registers the node {name}, which is not there",
+                barrier=True,
+                settle=REGISTRATION,
+                tries=REGISTER,
+                effects=(Effect("program", _get(now, name), f"{SERVICE} has registered the node {name}"),),
+            )
+        )
+
+
+def _uncordon(todo: Todo, node: Node, now: Kept) -> Node:
+    """A removal that had begun took pods away from here; the unit is back."""
+    from .kubectl import TIMEOUT, kubectl
+
+    then = node._replace(unschedulable=False)
+    todo.add(
+        run(
+            kubectl("uncordon", node.name),
+            f"let pods come to the node {node.name} again (uncordon)",
+            timeout=TIMEOUT,
+            pays=(UNCORDON,),
+            effects=(Effect("answers", _get(now, node.name), render(then)),),
+        )
+    )
+    return then
+
+
+def _labels(todo: Todo, want: Settings, node: Node, now: Kept, past: Past) -> None:
+    """Labels as wanted; of the others only those go that we set before, or that are below our own domain.
+
+    The record names a label before the Node has it, and until it is gone: a pass that dies leaves none behind.
+    """
+    labels = wanted(want, past.given, now.gpus, node.labels)
+    due = {key: value for key, value in labels.items() if node.labels.get(key) != value}
+    ours = now.record.labels if now.record else {}
+    gone = sorted(key for key in node.labels if key not in labels and (key in ours or key.startswith(DOMAIN)))
+    exact = _exact(want, node, labels, now)
+    recorded = now.record
+    if exact and recorded and not due.keys() <= ours.keys():
+        recorded = exact._replace(labels={**{key: node.labels[key] for key in gone}, **labels})
+        _record(todo, recorded)
+    if due or gone:
+        then = {key: value for key, value in {**node.labels, **due}.items() if key not in gone}
+        _label(todo, due, gone, node, now, then)
+    if exact and exact != recorded:
+        _record(todo, exact)
+    if (due or gone) and now.record is None:
+        todo.note(
+            f"this machine was not joined by us: labels of the node {node.name} that leave the settings later stay, "
+            f"unless they are below {DOMAIN}"
+        )
+
+
+def _label(todo: Todo, due: dict[str, str], gone: list[str], node: Node, now: Kept, then: dict[str, str]) -> None:
+    from .kubectl import TIMEOUT, kubectl
+
+    words = [f"{key}={value}" for key, value in sorted(due.items())]
+    parts = [*([f"set {', '.join(words)}"] if due else []), *([f"remove {', '.join(gone)}"] if gone else [])]
+    todo.add(
+        run(
+            kubectl("label", "node", node.name, *words, *(f"{key}-" for key in gone), "--overwrite"),
+            f"label the node {node.name}: {' and '.join(parts)}",
+            timeout=TIMEOUT,
+            effects=(Effect("answers", _get(now, node.name), render(node._replace(labels=then))),),
+        )
+    )
+
+
+def _exact(want: Settings, node: Node, labels: dict[str, str], now: Kept) -> Membership | None:
+    """The record as it is to be once the labels are; None where we have none of this machine."""
+    if now.record is None:
+        return None
+    from .kube_taints import registered
+
+    taints = registered(want.taints, now.record.taints, node.taints)
+    return Membership(want.api_server, want.pin, node.name, labels, taints)
+
+
+def _record(todo: Todo, membership: Membership) -> None:
+    from .kube_membership import record
+
+    todo.add(record(membership))
+
+
+def _taints(todo: Todo, want: Settings, node: Node, now: Kept) -> None:
+    """Report taints that differ: no kubelet may change those of its Node."""
+    before = now.record.taints if now.record else ()
+    if not (want.taints or before):
+        return
+    from .kube_taints import command, drift
+
+    differing = drift(want.taints, before, node.taints)
+    if differing.due or differing.gone:
+        todo.condition(
+            DRIFT,
+            "NodeRestriction",
+            f"the taints of the node {node.name} are not those of the settings, and a node may not change its own: an "
+            f"admin of the cluster runs {command(node.name, want.taints, differing.gone)}",
+        )
+
+
+def _get(now: Kept, node: str) -> str:
+    return f"GET {address(now.joined.server, node)}"

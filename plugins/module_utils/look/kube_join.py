@@ -5,18 +5,16 @@
 
 from __future__ import annotations
 
-import json
-from typing import Any
-
-from ..core.errors import NotReady, Refused, StepFailed
+from ..core.errors import NotReady, Refused, StepFailed, Unreadable
 from ..core.host import Host
-from ..plan import kubeconfig, membership as record
+from ..core.plan import Past
+from ..plan import kube_node, kubeconfig
 from ..plan.certificate import Certificate, read_all
-from ..plan.kube_seen import KUBELET_CONF, RECORD, Joined, Membership, Node, Taint
+from ..plan.kube_entry import BOOTSTRAP, CLEAN, CLIENT, KUBELET, KUBELET_PKI, LEFTOVERS, OTHERS, Entry
+from ..plan.kube_seen import JOIN_FILE, KUBELET_CONF, RECORD, Joined, Membership, Node
 from ..plan.unit_names import K8S_JOIN as UNIT
 
 USER = "system:node:"  # before the Node's name, in the name that the kubelet's certificate is for
-PATIENCE = 10.0  # seconds for an API server
 
 
 def joined(host: Host) -> Joined | None:
@@ -66,9 +64,9 @@ def node(host: Host, membership: Joined) -> Node | None:
             f"{UNIT}: {membership.certificate or KUBELET_CONF} has no certificate of the kubelet's to ask for its Node "
             "with: see journalctl -u kubelet"
         )
-    url = f"{membership.server}/api/v1/nodes/{name}"
+    url = kube_node.address(membership.server, name)
     try:
-        answer = host.get(url, PATIENCE, ca=membership.ca, certificate=membership.certificate)
+        answer = host.get(url, kube_node.TIMEOUT, ca=membership.ca, certificate=membership.certificate)
     except StepFailed as fault:
         raise NotReady(f"{UNIT}: {fault.message}") from None
     if answer.rc == 404:
@@ -76,34 +74,75 @@ def node(host: Host, membership: Joined) -> Node | None:
     if answer.rc != 200:
         raise NotReady(f"{UNIT}: {url} answers {answer.rc} {_said(answer.out) or answer.err}: see the API server's log")
     try:
-        return parse_node(answer.out)
-    except (ValueError, KeyError, TypeError, AttributeError):
-        raise NotReady(f"{UNIT}: {url} answers with what is no Node: see what is at this address") from None
+        return kube_node.parse(answer.out)
+    except ValueError as fault:
+        raise NotReady(f"{UNIT}: {url} answers with what is no Node ({fault}): see what is at this address") from None
 
 
 def _said(text: str) -> str:
     """The message of a Status object."""
+    import json
+
     try:
         return " ".join(str(json.loads(text)["message"]).split())[:300]
     except (ValueError, KeyError, TypeError):
         return ""
 
 
-def parse_node(text: str) -> Node:
-    """A Node object in JSON, as the API server gives it."""
-    found: dict[str, Any] = json.loads(text)
-    spec, status = found.get("spec") or {}, found.get("status") or {}
-    conditions = {one["type"]: one["status"] for one in status.get("conditions") or ()}
-    return Node(
-        name=found["metadata"]["name"],
-        labels=dict(found["metadata"].get("labels") or {}),
-        taints=tuple(Taint(one["key"], one.get("value") or "", one["effect"]) for one in spec.get("taints") or ()),
-        ready=conditions.get("Ready") == "True",
-        unschedulable=bool(spec.get("unschedulable")),
-    )
-
-
 def membership(host: Host) -> Membership | None:
     """Our record of a join of ours, None where there is none."""
     text = host.read(RECORD)
-    return None if text is None else record.read(text)
+    if text is None:
+        return None
+    from ..plan.kube_membership import parse
+
+    return parse(text)
+
+
+def entry(host: Host, past: Past) -> Entry:
+    """What a machine that is no member has of a join; of processes and the log only what a join of ours left to see."""
+    from .systemd import service
+
+    kubelet = service(host, KUBELET)
+    said = ""
+    if past.vain:
+        from .kube_kept import last_words
+
+        said = last_words(host)
+    return Entry(
+        leftovers=leftovers(host),
+        kubelet=kubelet,
+        record=host.file(RECORD) is not None,
+        running=CLEAN in past.owed and _is_joining(host),
+        said=said,
+    )
+
+
+def leftovers(host: Host) -> tuple[str, ...]:
+    """The files of a join that came to nothing."""
+    pki = (f"{KUBELET_PKI}/{name}" for name in host.names(KUBELET_PKI) if name.startswith(CLIENT))
+    return (*(path for path in LEFTOVERS if host.file(path) is not None), *pki)
+
+
+def token_files(host: Host, is_member: bool, past: Past) -> tuple[str, ...]:
+    """Files in which a join of ours that was killed has left the token, which nothing needs any more."""
+    paths = (JOIN_FILE, BOOTSTRAP) if is_member and CLEAN in past.owed else (JOIN_FILE,)
+    return tuple(path for path in paths if host.file(path) is not None)
+
+
+def _is_joining(host: Host) -> bool:
+    """Whether a kubeadm join runs, which the pass that was killed has left."""
+    for name in host.names("/proc"):
+        if name.isdigit():
+            try:
+                words = (host.read(f"/proc/{name}/cmdline") or "").split("\0")
+            except Unreadable:  # a process of another account
+                continue
+            if words[0].rpartition("/")[2] == "kubeadm" and words[1:2] == ["join"]:
+                return True
+    return False
+
+
+def others(host: Host) -> tuple[str, ...]:
+    """What is here of other distributions of Kubernetes."""
+    return tuple(path for path in OTHERS if host.exists(path))

@@ -1,0 +1,196 @@
+# Copyright (c) 2026 bettercompute
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""k8s-join: the machine becomes a worker of a Kubernetes cluster, stays one, and is handed back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from ..core.errors import NotKnownYet, NotReady, Refused, StepFailed
+from ..core.plan import Past, Plan, Todo
+from ..core.step import fail, known_after, remove
+from .allowed_clusters import refuse_others
+from .k8s_join_settings import FIELDS, check
+from .kube_entry import BLOCKING, CLEAN, Entry
+from .kube_seen import CONTROL_PLANE, KUBELET_CONF, Joined, Settings
+from .node_name import node_name
+from .unit_names import K8S_JOIN as UNIT
+
+__all__ = ("FIELDS", "Going", "Now", "Parts", "Settings", "absent", "check", "plan")
+RESET = "hand it back by hand (kubeadm reset) first"
+
+
+class Parts(NamedTuple):
+    """What the parts of the unit saw, each the snapshot of its own planner, or a value that raises when it is used."""
+
+    software: Any
+    kernel: Any
+    swap: Any
+    containerd: Any
+
+
+class Now(NamedTuple):
+    """What a machine shows of being a worker.
+
+    `allowed` is what root's configuration allows to join; `token_files` are files in which a killed pass has left the
+    token; `others` paths of other distributions. `kept` is the snapshot of a member, `entry` of a machine that is none.
+    """
+
+    allowed: Any
+    host_name: str
+    control_plane: bool
+    parts: Parts
+    swap_allowed: bool = False
+    token_files: tuple[str, ...] = ()
+    joined: Joined | None = None
+    kept: Any = None
+    entry: Entry = Entry()
+    others: tuple[str, ...] = ()
+
+
+class Going(NamedTuple):
+    """What a machine shows that is to be handed back; `leaving` is the snapshot of its membership."""
+
+    leaving: Any
+    parts: Parts
+    token_files: tuple[str, ...] = ()
+
+
+# -- what is refused before anything is written
+
+
+def _refuse(want: Settings, now: Now, past: Past) -> str:
+    """The Node's name; raises Refused for a machine or settings that no pass may go on with."""
+    refuse_others(want, now.allowed)
+    if now.control_plane:
+        raise Refused(
+            f"{UNIT}: this machine is a control plane ({CONTROL_PLANE}), and bcd makes workers only: take the unit off it"
+        )
+    name = node_name(now.host_name)
+    if now.joined is not None:
+        _refuse_stranger(want, now.joined, name)
+    elif now.others:
+        raise Refused(
+            f"{UNIT}: this machine is or was a node of another distribution of Kubernetes ({', '.join(now.others)}): "
+            "uninstall that, and remove what it has left there"
+        )
+    elif CLEAN not in past.owed and set(BLOCKING) & set(now.entry.leftovers):
+        raise Refused(
+            f"{UNIT}: a join that bcd did not make has left {', '.join(now.entry.leftovers)}: kubeadm reset by hand, if "
+            "nothing there is needed"
+        )
+    from .kube_kernel import refuse_rivals
+
+    refuse_rivals(past)
+    return name
+
+
+def _refuse_stranger(want: Settings, joined: Joined, name: str) -> None:
+    """A member is ours to keep by the key of its cluster's CA: server addresses differ for one cluster."""
+    if want.pin not in joined.pins:
+        has = " and ".join(f"sha256:{pin}" for pin in joined.pins) or "none"
+        raise Refused(
+            f"{UNIT}: this machine is a member of another cluster ({KUBELET_CONF} names {joined.server}, whose CA has "
+            f"{has}, and caCertSha256 is sha256:{want.pin}): to move it, {RESET}"
+        )
+    if joined.node and joined.node != name:
+        raise Refused(
+            f"{UNIT}: this machine has joined as the Node {joined.node}, and its host name now makes it {name}: give it "
+            f"its host name back (hostnamectl set-hostname), or {RESET}"
+        )
+
+
+# -- a worker
+
+
+def plan(want: Settings, now: Now, past: Past) -> Plan:
+    """Packages, kernel, swap, containerd; then the join, or all that keeps a member one."""
+    name = _refuse(want, now, past)
+    todo = Todo()
+    with todo.lane("token"):
+        for path in now.token_files:
+            todo.add(remove(path, f"remove {path}, which has the token of a join that was killed"))
+    if now.joined is None:
+        if _stands(todo, want, now, past):
+            from .kube_join import plan as join
+
+            join(todo, want, name, now.entry, past)
+    else:
+        for part, planner in _parts(want, now, past).items():
+            with todo.lane(part):
+                planner(todo)
+        _member(todo, want, now, past)
+    return todo.plan()
+
+
+def _parts(want: Settings, now: Now, past: Past) -> dict[str, Callable[[Todo], Any]]:
+    """What a worker stands on, in this order."""
+    from . import containerd_kube, kube_kernel, kube_packages, swap
+
+    return {
+        "packages": lambda todo: kube_packages.plan(todo, want, now.parts.software, past),
+        "kernel": lambda todo: kube_kernel.plan(todo, now.parts.kernel, past),
+        "swap": lambda todo: swap.plan(todo, now.parts.swap, now.swap_allowed, past),
+        "containerd": lambda todo: containerd_kube.plan(todo, now.parts.containerd, past),
+    }
+
+
+def _stands(todo: Todo, want: Settings, now: Now, past: Past) -> bool:
+    """Plan what the join stands on, without a lane: where one of it fails, is held back or waits, nothing is joined.
+
+    What is only not known yet, in check mode, ends itself alone.
+    """
+    for part, planner in _parts(want, now, past).items():
+        try:
+            work = planner(todo)
+        except NotKnownYet as unknown:
+            todo.add(known_after(part, unknown.after, lane=part))
+            continue
+        except NotReady as fault:
+            todo.wait("NotReady", fault.message)
+            return False
+        except StepFailed as fault:
+            todo.add(fail(f"look at {part}", fault.message, retryable=fault.retryable))
+            return False
+        if work is not None and work.stuck:
+            return False
+    return True
+
+
+def _member(todo: Todo, want: Settings, now: Now, past: Past) -> None:
+    """Record a join of ours once the Node is seen; what keeps a member one comes after that."""
+    from .kube_kept import plan as keep
+
+    if CLEAN in past.owed and now.kept.record is None:
+        from .kube_joined import settle
+
+        if settle(todo, want, now.kept):
+            return
+    keep(todo, want, now.kept, past)
+
+
+# -- handed back
+
+
+def absent(now: Going, past: Past) -> Plan:
+    """The membership first; then what was there for it."""
+    todo = Todo()
+    with todo.lane("token"):
+        for path in now.token_files:
+            todo.add(remove(path, f"remove {path}, which has the token of a join that was killed"))
+    from . import containerd_kube, kube_clean, kube_kernel, kube_packages, swap
+
+    if not kube_clean.plan(todo, now.leaving, past):
+        return todo.plan()
+    parts: dict[str, Callable[[], Any]] = {
+        "packages": lambda: kube_packages.absent(todo, now.parts.software, past),
+        "containerd": lambda: containerd_kube.absent(todo, now.parts.containerd, past),
+        "kernel": lambda: kube_kernel.absent(todo, now.parts.kernel, past),
+        "swap": lambda: swap.restore(todo, now.parts.swap, past),
+    }
+    for part, planner in parts.items():
+        with todo.lane(part):
+            planner()
+    return todo.plan()

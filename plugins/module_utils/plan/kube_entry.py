@@ -1,0 +1,81 @@
+# Copyright (c) 2026 bettercompute
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a machine that is no member of a cluster shows of joins, and what is left of one that came to nothing.
+
+kubeadm cleans up nothing: a join that failed behind its first checks leaves files that keep the next one from starting.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ..core.plan import Todo
+from ..core.step import Effect, run
+from .kube_seen import JOIN_FILE
+from .systemd import Service, control
+
+KUBELET = "kubelet.service"
+CLEAN = "clean join"  # the debt of a join of ours: it is settled by our record, or by the cleaning
+BOOTSTRAP = "/etc/kubernetes/bootstrap-kubelet.conf"  # has the token
+CA = "/etc/kubernetes/pki/ca.crt"
+BLOCKING = (BOOTSTRAP, CA)  # kubeadm starts no join while one of them is there
+LEFTOVERS = (
+    *BLOCKING,
+    "/var/lib/kubelet/config.yaml",
+    "/var/lib/kubelet/kubeadm-flags.env",
+    "/var/lib/kubelet/instance-config.yaml",
+)
+KUBELET_PKI = "/var/lib/kubelet/pki"
+CLIENT = "kubelet-client"  # how the names of the kubelet's client certificates and keys begin there
+# What other distributions of Kubernetes have their kubelet's state or credentials in.
+OTHERS = (
+    "/var/lib/rancher/k3s/agent",
+    "/var/lib/rancher/rke2/agent",
+    "/var/lib/k0s/pki",
+    "/var/snap/microk8s/current/credentials",
+    "/var/lib/kubelet/kubeconfig",
+)
+
+
+class Entry(NamedTuple):
+    """A machine that is no member. `leftovers` are files of a join that came to nothing, ours or another's.
+
+    `record`: whether our record of a membership is there, which is over; `running`: whether a join that a killed pass
+    began still runs; `said` is what the kubelet's log ends with, after a join that came to nothing in this run.
+    """
+
+    leftovers: tuple[str, ...] = ()
+    kubelet: Service = Service()
+    record: bool = False
+    running: bool = False
+    said: str = ""
+
+
+def clean(todo: Todo, leftovers: tuple[str, ...], kubelet: Service) -> None:
+    """Plan that nothing of a join of ours that came to nothing is left: the kubelet stops, and its files go.
+
+    A reset by kubeadm would do more: it takes away all that runs in the container runtime, whoever started it. Behind
+    the stop the runner looks again: a kubelet that has become a member in between keeps its files.
+    """
+    if leftovers and (kubelet.runs or kubelet.active == "activating"):
+        todo.add(
+            control(
+                "stop",
+                KUBELET,
+                f"stop {KUBELET}, whose join came to nothing",
+                disruption="none",  # without a cluster it has no pods
+                barrier=True,
+                owes=(CLEAN,),
+            )
+        )
+    paths = (*leftovers, JOIN_FILE)
+    todo.add(
+        run(
+            ("rm", "-f", "--", *paths),
+            f"remove what the join left ({', '.join(paths)})",
+            timeout=60.0,
+            pays=(CLEAN,),
+            effects=tuple(Effect("gone", path) for path in paths),
+        )
+    )

@@ -1,0 +1,60 @@
+# Copyright (c) 2026 bettercompute
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The unit k8s-join."""
+
+from __future__ import annotations
+
+from ..core.host import Host
+from ..core.plan import Past, Unit
+from ..core.unknown import later
+from ..look.config import config
+from ..look.kube_join import entry, joined, others, token_files
+from ..plan import k8s_join as planner
+from ..plan.kube_seen import CONTROL_PLANE
+from ..plan.unit_names import K8S_JOIN as NAME
+
+HOST_NAME = "/proc/sys/kernel/hostname"
+
+
+def look(host: Host, settings: planner.Settings | None, past: Past) -> planner.Now | planner.Going:
+    """Whose the machine is, and what a worker stands on; of joins only what a machine that is no member shows."""
+    parts = _parts(host, settings, past)
+    if settings is None:
+        from ..look.kube_clean import leaving
+
+        return planner.Going(leaving(host), parts, token_files(host, False, past))
+    from ..look.swap import allowed
+
+    member = joined(host)
+    now = planner.Now(
+        allowed=config(host).get("kubernetes", {}).get("allowed_clusters", ""),
+        host_name=host.read(HOST_NAME) or "",
+        control_plane=host.exists(CONTROL_PLANE),
+        parts=parts,
+        swap_allowed=allowed(host),
+        token_files=token_files(host, member is not None, past),
+        joined=member,
+    )
+    if member is None:
+        return now._replace(entry=entry(host, past), others=others(host))
+    from ..look.kube_kept import kept
+
+    return now._replace(kept=kept(host, member, settings))
+
+
+def _parts(host: Host, settings: planner.Settings | None, past: Past) -> planner.Parts:
+    from ..look.containerd import containerd_files
+    from ..look.kube_kernel import kernel
+    from ..look.kube_packages import software
+    from ..look.swap import swap
+
+    return planner.Parts(
+        software=later(software, host, settings, past),
+        kernel=later(kernel, host),
+        swap=later(swap, host),
+        containerd=later(containerd_files, host),
+    )
+
+
+UNIT = Unit(NAME, planner.FIELDS, planner.check, look, planner.plan, planner.absent)

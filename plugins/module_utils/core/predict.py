@@ -119,17 +119,21 @@ class PredictedHost(Host):
         return self._real.answer(question)
 
     def unary(self, path: str, method: str, message: bytes = b"", timeout: float = 10.0) -> bytes:
-        """As Host.unary; no step changes what a server says."""
+        """As Host.unary; an effect names it as the command line `CALL <path> <method>`."""
+        declared = self._answered(f"CALL {path} {method}")
+        if declared is not None and declared.rc == 0:
+            return declared.out.encode("utf-8", "surrogateescape")
+        self._refuse_unknown(("CALL", path, method), "")
         try:
             return self._real.unary(path, method, message, timeout)
         except Unreadable as fault:
             raise self._as_root(fault) from None
 
     def get(self, url: str, timeout: float = 30.0, ca: str = "", certificate: str = "") -> Answer:
-        """As Host.get; an effect names it as the command line `GET <url>`."""
+        """As Host.get; an effect names it as the command line `GET <url>`, which answers with 200 or fails with 404."""
         declared = self._answered(f"GET {url}")
         if declared is not None:
-            return declared
+            return declared._replace(rc=404 if declared.rc else 200)
         self._refuse_unknown(("GET", url), "")
         try:
             return self._real.get(url, timeout, ca, certificate)

@@ -9,12 +9,13 @@ import re
 
 from ..core.errors import NotReady, StepFailed
 from ..core.host import Host
+from ..core.plan import Past
 from ..core.unknown import is_known, later
 from ..plan.holds import Hold
-from ..plan.kube_clean import FILES, FOLDER, MOUNTS, Leaving
+from ..plan.kube_clean import FOLDER, MOUNTS, Leaving, is_ours
 from ..plan.kube_kept import SERVICE, is_dead
 from ..plan.kube_node import TIMEOUT, evictable, pods_address
-from ..plan.kube_seen import CONTROL_PLANE, Joined, Node
+from ..plan.kube_seen import CONTROL_PLANE, KUBELET_CONF, Joined, Node
 from ..plan.systemd import Service
 from .systemd import service
 
@@ -25,22 +26,23 @@ BARE = frozenset(
 ESCAPE = re.compile(r"\\([0-7]{3})")  # of mountinfo: a blank in a path is "\040"
 
 
-def leaving(host: Host) -> Leaving:
-    """All of it, where there is anything of a membership of ours; else only whether there is one of somebody else's."""
-    from .kube_join import joined, membership
+def leaving(host: Host, past: Past) -> Leaving:
+    """All of it, where a membership may be taken back; else only what there is of one."""
+    from .kube_join import entry, joined, leftovers, membership
 
     member, record = joined(host), membership(host)
-    files = tuple(path for path in FILES if host.exists(path))
     now = Leaving(
         member,
         record,
         service(host, SERVICE),
         record.node if record else member.node if member else hostname(host),
-        files,
+        (*((KUBELET_CONF,) if member else ()), *leftovers(host)),
         host.exists(CONTROL_PLANE),
     )
-    if not (member or files):
+    if not is_ours(now, past):
         return now
+    if member is None and record is None:
+        return now._replace(is_joining=entry(host, past).running)
     node = later(_node, host, member) if member else None
     return now._replace(
         node=node,
@@ -62,18 +64,18 @@ def hostname(host: Host) -> str:
 
 def _node(host: Host, joined: Joined) -> Node | None:
     """This machine's Node; raises NotReady where the API server cannot be asked for it."""
-    from .kube_kept import reached
+    from .kube_join import node
 
     if is_dead(joined, host.time()):
         raise NotReady(f"the kubelet's client certificate ({joined.certificate}) is over or gone")
-    return reached(host, joined)
+    return node(host, joined)
 
 
 def _pods(host: Host, joined: Joined) -> tuple[str, ...]:
     """The pods that an eviction takes away; raises StepFailed where the API server does not tell."""
     url = pods_address(joined.server, joined.node)
     answer = host.get(url, TIMEOUT, joined.ca, joined.certificate)
-    if answer.rc not in (0, 200):  # 0: as an earlier step predicts it
+    if answer.rc != 200:
         raise StepFailed(f"{url} answers with {answer.rc} {answer.err}: see what the API server says of it")
     try:
         return evictable(answer.out)

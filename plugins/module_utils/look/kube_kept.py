@@ -5,12 +5,11 @@
 
 from __future__ import annotations
 
-from ..core.errors import NotReady, StepFailed
 from ..core.host import Host
 from ..core.unknown import later
 from ..plan.kube_kept import SERVICE, Kept, is_dead
 from ..plan.kube_labels import Gpus
-from ..plan.kube_seen import Joined, Node, Settings
+from ..plan.kube_seen import Joined, Settings
 from .systemd import service
 
 LINES = 20  # of the kubelet's log
@@ -20,30 +19,20 @@ LOG = ("journalctl", f"--unit={SERVICE}", f"--lines={LINES}", "--output=cat", "-
 
 def kept(host: Host, joined: Joined, want: Settings) -> Kept:
     """All of it; a kubelet whose certificate is over is not used to ask for its Node."""
-    from .kube_join import membership
+    from .kube_join import membership, node
 
     now = host.time()
     kubelet = service(host, SERVICE)
     is_quiet = kubelet.load == "not-found" or kubelet.runs
     return Kept(
         joined,
-        None if is_dead(joined, now) else later(reached, host, joined),
+        None if is_dead(joined, now) else later(node, host, joined),
         membership(host),
         kubelet,
         now,
         later(gpus, host),
         "" if is_quiet else last_words(host),
     )
-
-
-def reached(host: Host, joined: Joined) -> Node | None:
-    """This machine's Node; raises NotReady where the API server does not tell of it."""
-    from .kube_join import node
-
-    try:
-        return node(host, joined)
-    except StepFailed as fault:
-        raise NotReady(fault.message) from None
 
 
 def gpus(host: Host) -> Gpus | None:

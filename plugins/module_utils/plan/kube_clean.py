@@ -16,27 +16,20 @@ from ..core.plan import Past, Todo
 from ..core.step import Effect, fail, known_after, run
 from .debts import debt
 from .holds import Hold, claim
+from .kube_entry import CLEAN, LEFTOVERS, clean
 from .kube_kept import SERVICE, UNCORDON
 from .kube_node import address, pods_address, render
-from .kube_seen import CONTROL_PLANE, KUBELET_CONF, KUBELET_CONFIG, SOCKET, Joined, Membership, Node
+from .kube_seen import CONTROL_PLANE, KUBELET_CONF, SOCKET, Joined, Membership, Node
 from .systemd import Service, control
 from .unit_names import K8S_JOIN as UNIT
 
-JOIN = debt("clean", "join")  # a join of ours that no record names yet
 RESET = debt("reset", "kubeadm")
 DRAIN = "drain the node"  # what may come to nothing
 PODS = 300  # seconds for pods to end
 FOLDER = "/var/lib/kubelet"
 MOUNTS = "/proc/self/mountinfo"
-# What kubeadm and the kubelet leave of a membership; a reset takes all of it.
-FILES = (
-    KUBELET_CONF,
-    "/etc/kubernetes/bootstrap-kubelet.conf",
-    "/etc/kubernetes/pki/ca.crt",
-    KUBELET_CONFIG,
-    f"{FOLDER}/kubeadm-flags.env",
-    f"{FOLDER}/instance-config.yaml",
-)
+FILES = (KUBELET_CONF, *LEFTOVERS)  # what makes a membership; a reset takes all of it
+ENABLED = ("enabled", "enabled-runtime")
 ARGV = ("kubeadm", "reset", "--force", "--cri-socket", SOCKET, "--skip-phases=remove-etcd-member")
 # Pods of a DaemonSet have this label. They are left out by it: kubectl would ask for their DaemonSet, which no node may
 # see, and then evict nothing at all.
@@ -51,8 +44,9 @@ class Leaving(NamedTuple):
     """What a machine shows that is to be handed back.
 
     `node` and `pods`, the names of pods that an eviction takes away, raise NotReady where the API server does not tell
-    of them; `mounts` are those below the kubelet's folder that hold data, `files` those of FILES that are there,
-    `users` is who has GPUs among the pods, a clause, "" for nobody. `name` is the Node's.
+    of them; `mounts` are those below the kubelet's folder that hold data, `files` what is there of a membership, or of
+    a join that came to nothing; `users` is who has GPUs among the pods, a clause, "" for nobody. `name` is the Node's.
+    `is_joining`: the kubeadm join of a pass that was killed still runs.
     """
 
     joined: Joined | None = None
@@ -61,6 +55,7 @@ class Leaving(NamedTuple):
     name: str = ""
     files: tuple[str, ...] = ()
     is_control_plane: bool = False
+    is_joining: bool = False
     node: Node | None = None
     pods: tuple[str, ...] = ()
     holds: tuple[Hold, ...] = ()
@@ -71,7 +66,7 @@ class Leaving(NamedTuple):
 
 def is_ours(now: Leaving, past: Past) -> bool:
     """Whether it was us who joined this machine: our record says so, or a join of ours that no record names yet."""
-    return now.record is not None or JOIN in past.owed
+    return now.record is not None or CLEAN in past.owed
 
 
 def plan(todo: Todo, now: Leaving, past: Past) -> bool:
@@ -80,8 +75,10 @@ def plan(todo: Todo, now: Leaving, past: Past) -> bool:
     Raises Refused, before anything is written, for what is never reset.
     """
     if not is_ours(now, past):
-        _note_rest(todo, now, past)
+        _leave(todo, now, past)
         return True
+    if now.record is None and now.joined is None:
+        return _undo_join(todo, now)
     is_due = now.joined is not None or bool(now.files) or RESET in past.owed
     if is_due:
         _refuse(now)
@@ -92,14 +89,28 @@ def plan(todo: Todo, now: Leaving, past: Past) -> bool:
     return True
 
 
-def _note_rest(todo: Todo, now: Leaving, past: Past) -> None:
+def _leave(todo: Todo, now: Leaving, past: Past) -> None:
+    """Nothing to take back: another's membership stays as it is, and so does a kubelet that runs."""
     if now.joined is not None:
         todo.note(
             f"this machine is a member of {now.joined.server} and was not joined by us, so it is not reset: kubeadm "
             "reset by hand takes it out"
         )
     elif UNIT in past.applied:
+        if not now.kubelet.runs and not now.files:
+            _rest(todo, now.kubelet, is_reset=False)
         _note_what_stays(todo, now.name)
+
+
+def _undo_join(todo: Todo, now: Leaving) -> bool:
+    """A join of ours that came to nothing: what it left goes, and nothing else of this machine."""
+    if now.is_joining:
+        todo.wait("NotReady", "the kubeadm join of a pass that was killed still runs: wait for its end and run again")
+        return False
+    if now.kubelet.enabled in ENABLED:
+        todo.add(control("disable", SERVICE))
+    clean(todo, now.files, now.kubelet)
+    return True
 
 
 def _note_what_stays(todo: Todo, name: str) -> None:
@@ -116,8 +127,8 @@ def _note_what_stays(todo: Todo, name: str) -> None:
 def _refuse(now: Leaving) -> None:
     if now.is_control_plane:
         raise Refused(
-            f"{UNIT}: {CONTROL_PLANE} is there, so this machine runs a control plane, which is never reset: take it out "
-            "of its cluster by hand (kubeadm reset)"
+            f"{UNIT}: {CONTROL_PLANE} is there, so this machine runs a control plane, which is never reset: take it "
+            "out of its cluster by hand (kubeadm reset)"
         )
     if now.joined is not None and now.record is not None and now.record.pin not in now.joined.pins:
         pins = ", ".join(f"sha256:{pin}" for pin in now.joined.pins) or "none"
@@ -226,8 +237,8 @@ def _reset(todo: Todo, now: Leaving) -> bool:
             f"take this machine out of its cluster{f' {now.record.api_server}' if now.record else ''} (kubeadm reset)",
             disruption="service",
             owes=(RESET,),
-            pays=(RESET, UNCORDON, JOIN),
-            effects=(*(Effect("gone", path) for path in FILES), *stopped),
+            pays=(RESET, UNCORDON, CLEAN),
+            effects=(*(Effect("gone", path) for path in dict.fromkeys((*FILES, *now.files))), *stopped),
         )
     )
     return True
@@ -235,7 +246,7 @@ def _reset(todo: Todo, now: Leaving) -> bool:
 
 def _rest(todo: Todo, kubelet: Service, is_reset: bool) -> None:
     """A kubelet of no cluster neither runs nor starts at boot; the reset stops it, and leaves it enabled."""
-    if kubelet.enabled in ("enabled", "enabled-runtime"):
+    if kubelet.enabled in ENABLED:
         todo.add(control("disable", SERVICE))
     if not is_reset and (kubelet.runs or kubelet.active == "activating"):
         todo.add(control("stop", SERVICE))

@@ -250,9 +250,9 @@ def _simulator(root: str, python: str) -> None:
     _mount("sim", target, "tmpfs", data="mode=755")
     os.makedirs(f"{target}/lib/tests/sim")
     _bind(HERE, f"{target}/lib/tests/sim")
-    gpus = os.path.join(os.path.dirname(HERE), "gpu")
-    os.makedirs(f"{target}/lib/tests/gpu")
-    _bind(gpus, f"{target}/lib/tests/gpu")
+    for name in ("gpu", "cluster"):
+        os.makedirs(f"{target}/lib/tests/{name}")
+        _bind(os.path.join(os.path.dirname(HERE), name), f"{target}/lib/tests/{name}")
     os.symlink(python, f"{target}/python")
     _put(f"{target}/standin", STAND_IN)
     os.chmod(f"{target}/standin", 0o755)  # noqa: S103  (a program)

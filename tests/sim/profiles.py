@@ -109,7 +109,7 @@ def present(what: Machine) -> tuple[str, ...]:
     if what.proxmox:
         found.append("proxmox-boot-tool")
     if what.systemd:
-        found.append("systemctl")
+        found += ["systemctl", "journalctl"]
     if what.efi and what.systemd and "bootctl" not in found:
         found.append("bootctl")
     return tuple(found)

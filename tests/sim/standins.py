@@ -14,7 +14,21 @@ import sys
 import time
 from typing import Any, Callable
 
-from . import bls, containers, gpu, grub, initramfs, kmod, mounts, ostree, packages, programs, sdboot, systemctl
+from . import (
+    bls,
+    containers,
+    gpu,
+    grub,
+    initramfs,
+    kmod,
+    kubernetes,
+    mounts,
+    ostree,
+    packages,
+    programs,
+    sdboot,
+    systemctl,
+)
 from .machine import append, drop, names, read
 
 Answer = tuple[int, str, str]
@@ -61,7 +75,15 @@ SYSTEM: dict[str, StandIn] = {
     "hostname": programs.hostname,
     "uname": programs.uname,
 }
-TABLES: tuple[dict[str, StandIn], ...] = (KERNEL, BOOT, SYSTEM, gpu.PROGRAMS, packages.TABLE, containers.TABLE)
+TABLES: tuple[dict[str, StandIn], ...] = (
+    KERNEL,
+    BOOT,
+    SYSTEM,
+    gpu.PROGRAMS,
+    packages.TABLE,
+    containers.TABLE,
+    kubernetes.PROGRAMS,
+)
 
 
 def main(argv: list[str], root: str = "/") -> int:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import fnmatch
 
-from . import gpu
+from . import gpu, kubernetes
 from .machine import names, there
 from .systemd import Manager
 from .units import PLACES, SUFFIXES, Failed, disable, enable, enabled, full, mask, masked, path_of, texts
@@ -30,6 +30,7 @@ def systemctl(root: str, argv: list[str]) -> Answer:
         answer = (fault.rc, "", f"{fault}\n")
     manager.save()
     gpu.settle(root)
+    kubernetes.turn(root)
     return answer
 
 
@@ -142,7 +143,7 @@ def _show(root: str, manager: Manager, units: list[str], wanted: list[str], bare
             manager.look(unit)
         path, state_now = path_of(root, unit) if unit else None, manager.state(unit) if unit else "active"
         load = "masked" if unit and masked(root, unit) else "loaded" if path else "not-found"
-        sub = {"active": "running", "failed": "failed"}.get(state_now, "dead")
+        sub = {"active": "running", "failed": "failed", "activating": "auto-restart"}.get(state_now, "dead")
         values = {
             "Id": unit,
             "Names": unit,

@@ -87,6 +87,9 @@ class Manager:
             for line in said.get(key, ()):
                 if not _execute(self.root, line, said, wait=oneshot or key != "ExecStart"):
                     self._ended(said)
+                    if key == "ExecStart" and not oneshot and said.get("Restart", ["no"])[-1] == "always":
+                        self.active[unit] = "activating"  # it was started; that it died comes after systemctl's end
+                        return
                     self.active[unit] = "failed"
                     raise Failed(
                         1,

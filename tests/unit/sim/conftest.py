@@ -43,7 +43,7 @@ def ordinary() -> Iterator[tuple[Path, str, dict[str, Any]]]:
     The directory holds a copy of tests/sim: the checkout may lie where the account cannot look.
     """
     home = Path(tempfile.mkdtemp(prefix="sim-ordinary-", dir="/var/tmp"))
-    for name in ("sim", "gpu"):
+    for name in ("sim", "gpu", "cluster"):
         shutil.copytree(Path(__file__).parents[2] / name, home / "tests" / name)
     account: dict[str, Any] = {}
     python = sys.executable

@@ -115,3 +115,11 @@ def test_an_answer_that_was_declared_is_not_known_after_a_later_step_that_change
     assert host.ask(("b", "-L")).out == "b"
     host.apply(run(("d",), "d", effects=(Effect("answers", "nvidia-smi -L", "at last"),)))
     assert host.ask(asked).out == "at last"
+
+
+def test_a_declared_answer_over_https_has_the_status_of_one() -> None:
+    url = "https://10.0.0.1:6443/api/v1/nodes/gpu-01"
+    assert predicted(Effect("answers", f"GET {url}", "{}")).get(url) == Answer(200, "{}")
+    assert predicted(Effect("fails", f"GET {url}", "no")).get(url) == Answer(404, "no")
+    with pytest.raises(NotKnownYet, match="it is there"):
+        predicted(Effect("program", f"GET {url}", "it is there")).get(url)

@@ -1,0 +1,513 @@
+# Copyright (c) 2026 bettercompute
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A host in memory that is, or becomes, a worker of the stand-in cluster of tests/cluster.
+
+with Cluster() as cluster:
+    host = KubeHost(cluster)
+    cluster.token()
+    ... the unit k8s-join with host.settings() ...
+    assert cluster.labels("gpu-01") == {"team": "ml"}
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from ansible_collections.bettercompute.bcd.plugins.module_utils.core import https
+from ansible_collections.bettercompute.bcd.plugins.module_utils.core.plan import Answer
+from ansible_collections.bettercompute.bcd.plugins.module_utils.core.step import File, Step
+from tests.cluster import kubelet, worker
+from tests.cluster.control_plane import Cluster
+from tests.cluster.kubeadm import Answer as Said
+from tests.cluster.kubeadm import kubeadm as run_kubeadm
+from tests.cluster.kubectl import kubectl as run_kubectl
+from tests.gpu.fake import RELEASE
+from tests.gpu.fake_systemd import systemctl as gpu_systemctl
+from tests.gpu.model import Machine
+from tests.unit import container_host
+from tests.unit.container_host import ContainerHost
+from tests.unit.fake_host import FakeHost, Killed
+from tests.unit.package_machine import PackageHost, Shelf, apt_host
+
+UNIT = "kubelet.service"
+KUBE = ("kubeadm", "kubelet", "kubectl")
+PROGRAMS = {**{name: f"/usr/bin/{name}" for name in KUBE}, "containerd": "/usr/bin/containerd"}
+SOURCE = "/etc/apt/sources.list.d/bcd-kubernetes.list"
+JOIN_FILE = "/var/lib/bcd-hostconfig/k8s-join.yaml"
+KEY = "-----BEGIN PGP PUBLIC KEY BLOCK-----\n\nmQENBGMHp\n-----END PGP PUBLIC KEY BLOCK-----\n"
+HEAD = "Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority\n"
+PATIENCE = 2.0  # seconds of a GET, whatever was asked
+BRIDGE = "/proc/sys/net/bridge/bridge-nf-call-"
+BARE = {
+    "/proc/sys/net/ipv4/ip_forward": "0\n",
+    "/proc/sys/net/ipv6/conf/all/forwarding": "0\n",
+    f"/lib/modules/{RELEASE}/modules.dep": "kernel/fs/overlayfs/overlay.ko:\nkernel/net/bridge/br_netfilter.ko:\n",
+    f"/lib/modules/{RELEASE}/modules.builtin": "",
+    "/proc/filesystems": "nodev\tproc\n\text4\n",
+    "/proc/mounts": "/dev/sda1 / ext4 rw 0 0\nproc /proc proc rw 0 0\n",
+    "/proc/self/mountinfo": "1 0 8:1 / / rw - ext4 /dev/sda1 rw\n2 1 0:4 / /proc rw - proc proc rw\n",
+    "/proc/meminfo": "MemTotal: 67108864 kB\nMemAvailable: 60000000 kB\n",
+    "/etc/fstab": "/dev/sda1 / ext4 defaults 0 1\n",
+    "/proc/swaps": HEAD,
+    "/var/lib/etcd/somebody-elses": "data",
+    "/etc/cni/net.d/87-podman.conflist": "{}",
+}
+SERVICE = "[Service]\nExecStart=/usr/bin/{}\n[Install]\nWantedBy=multi-user.target\n"
+
+
+class KubeHost(ContainerHost):
+    """`cluster` is the one that root's configuration allows.
+
+    `installed`: kubeadm, kubelet and kubectl are there, of `version`; `containerd` is the version of a containerd that
+    is there ("" for none). `kubelet` is the state that systemd shows of its service, `journal` what it said.
+    `dies_at` names a stage of kubeadm (see Worker.stage) at which the machine loses power; `faked` are arguments of a
+    run of kubeadm that answers that instead. `typed` are the command lines of kubeadm and kubectl.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        *,
+        installed: bool = True,
+        version: str = "1.31.14",
+        containerd: str = "1.7.24",
+        files: Mapping[str, str] | None = None,
+        machine: Machine | None = None,
+        name: str = "gpu-01",
+    ) -> None:
+        self.cluster = cluster
+        self.version = version
+        self.kubelet = "inactive"
+        self.journal: list[str] = []
+        self.dies_at = ""
+        self.typed: list[tuple[str, ...]] = []
+        self.stuck: set[str] = set()  # mounts that cannot be taken off
+        self.removed_pods = 0
+        self.cgroups = 2
+        self.missing: set[str] = set()  # programs that kubeadm looks for
+        self.verification: tuple[str, ...] = ()
+        self.kubelet_version = ""  # where it is not kubeadm's
+        if machine is None:
+            machine = Machine.from_products([], "550.163.01")
+            machine.unload()
+            machine.library = machine.disk = None
+        base = {**BARE, "/proc/sys/kernel/hostname": f"{name}\n", **allowed(cluster), **(files or {})}
+        super().__init__(machine, {"containerd": containerd} if containerd else {}, base, toolkit=False)
+        if machine.library is None:
+            del self.programs["nvidia-smi"]
+        self.worker = HostWorker(self)
+        shelf = Shelf({"containerd": ["1.7.24~ds1-6"]})
+        self.apt: PackageHost = apt_host(shelf, "debian", on_install=lambda _apt, package: self.bring(package))
+        for program in ("dpkg-query", "apt-cache", "apt-get", "apt-mark", "dpkg", "find"):
+            self.programs[program] = _of_apt
+        self.programs.update(
+            {"systemctl": systemctl, "env": env, "sh": sh, "journalctl": journalctl, "modprobe": modprobe}
+        )
+        self.programs.update({"swapoff": swapoff, "swapon": swapon, "grep": grep, "losetup": nothing, "mount": nothing})
+        for package in KUBE if installed else ():
+            self.apt.come(package, f"{version}-1.1")
+        if containerd:
+            self.apt.come("containerd", f"{containerd}~ds1-6")
+        for minor in range(24, 41):
+            url = f"https://pkgs.k8s.io/core:/stable:/v1.{minor}/deb/Release.key"
+            self.sites[url] = Answer(200, KEY, "OK")
+
+    # -- what tests ask and do
+
+    def settings(self, **more: Any) -> dict[str, Any]:
+        """Settings of the unit for its cluster."""
+        found = {"apiServer": self.cluster.url, "caCertSha256": self.cluster.pin, "joinTokenRef": "join-token"}
+        return {**found, "kubernetesVersion": ".".join(self.version.split(".")[:2]), **more}
+
+    def bring(self, package: str) -> None:
+        """What a package brings to the disk."""
+        if package == "kubelet":
+            self.services.add(UNIT, SERVICE.format("kubelet"))
+            self.programs["kubelet"] = nothing
+        elif package in ("kubeadm", "kubectl"):
+            self.programs[package] = kubeadm if package == "kubeadm" else kubectl
+        elif package == "containerd":
+            self.versions.setdefault("containerd", "1.7.24")
+            self.running.add("containerd")
+            self.programs["containerd"] = container_host.containerd
+            self.services.add("containerd.service", SERVICE.format("containerd"), active=True)
+            if self.text(container_host.CONFIG) is None:
+                self.put(container_host.CONFIG, container_host.DEBIAN)
+
+    def swap_on(self, path: str = "/swap.img") -> None:
+        """Have swap, of /etc/fstab."""
+        self.put(path, "")
+        self.put("/etc/fstab", f"{self.text('/etc/fstab')}{path} none swap sw 0 0\n")
+        self.put("/proc/swaps", f"{HEAD}{path}\t\t\t\tfile\t\t2097148\t\t0\t\t-2\n")
+
+    def mount(self, path: str, kind: str = "nfs4", stuck: bool = False) -> None:
+        """Have something mounted."""
+        self.put("/proc/mounts", f"{self.text('/proc/mounts')}server:/export {path} {kind} rw 0 0\n")
+        line = f"9 1 0:50 / {path} rw - {kind} server:/export rw\n"
+        self.put("/proc/self/mountinfo", f"{self.text('/proc/self/mountinfo')}{line}")
+        if stuck:
+            self.stuck.add(path)
+
+    def join_by_hand(self, cluster: Cluster | None = None, **more: Any) -> Said:
+        """Somebody joins it with kubeadm, to this cluster or another."""
+        other = cluster or self.cluster
+        bootstrap = {
+            "apiServerEndpoint": other.endpoint,
+            "token": other.token(),
+            "caCertHashes": [f"sha256:{other.pin}"],
+        }
+        api = "v1beta4" if int(self.version.split(".")[1]) >= 31 else "v1beta3"
+        node = {"criSocket": "unix:///run/containerd/containerd.sock", **more}
+        head = {"apiVersion": f"kubeadm.k8s.io/{api}", "kind": "JoinConfiguration"}
+        import json
+
+        self.put(
+            "/root/join.yaml",
+            json.dumps({**head, "discovery": {"bootstrapToken": bootstrap}, "nodeRegistration": node}),
+        )
+        forward = self.files["/proc/sys/net/ipv4/ip_forward"]
+        self.put("/proc/sys/net/ipv4/ip_forward", "1\n")
+        said = run_kubeadm(self.worker, ("kubeadm", "join", "--config", "/root/join.yaml"))
+        del self.files["/root/join.yaml"]
+        self.files["/proc/sys/net/ipv4/ip_forward"] = forward
+        return said
+
+    def holds(self, secret: str) -> list[str]:
+        """Where a text stands: paths, and calls or questions that name it."""
+        found = [path for path, file in sorted(self.files.items()) if secret in file.text]
+        return [*found, *(call for call in [*self.calls, *map(shlex.join, self.asked)] if secret in call)]
+
+    def boot(self) -> None:
+        """Reboot."""
+        self.kubelet = "inactive"
+        enabled = self.services.enabled(UNIT)
+        super().boot()
+        if enabled:
+            self.start_kubelet()
+
+    # -- the kubelet
+
+    def start_kubelet(self) -> None:
+        """Its service starts: it stays up, or is started again and again."""
+        self._kubelet("active" if kubelet.start(self.worker) else "activating")
+        self.tick()
+
+    def stop_kubelet(self) -> None:
+        """Its service stops."""
+        self._kubelet("inactive")
+
+    def _kubelet(self, state: str) -> None:
+        self.kubelet = self.services.state[UNIT] = state
+
+    def tick(self) -> None:
+        """Time goes by for the kubelet."""
+        if self.kubelet == "activating" and kubelet.start(self.worker):
+            self._kubelet("active")
+        if self.kubelet == "active":
+            kubelet.sync(self.worker)
+
+    # -- Host
+
+    def sleep(self, seconds: float) -> None:
+        super().sleep(seconds)
+        self.tick()
+
+    def get(self, url: str, timeout: float = 30.0, ca: str = "", certificate: str = "") -> Answer:
+        if url in self.sites:
+            return super().get(url, timeout, ca, certificate)
+        self.asked.append(("GET", url))
+        self.tick()
+        if not certificate:
+            return https.get(url, min(timeout, PATIENCE), ca)
+        with tempfile.NamedTemporaryFile("w", suffix=".pem") as pair:
+            pair.write(super().read(certificate) or "")
+            pair.flush()
+            return https.get(url, min(timeout, PATIENCE), ca, pair.name)
+
+    def act(self, step: Step) -> None:
+        super().act(step)
+        self.stdin = ""  # nothing here keeps what may have been a secret
+
+
+class HostWorker(worker.Worker):
+    """The machine as kubeadm, kubelet and kubectl see it."""
+
+    pace = 5.0
+
+    def __init__(self, host: KubeHost) -> None:
+        self.host = host
+
+    @property
+    def version(self) -> str:  # type: ignore[override]
+        return self.host.version
+
+    @property
+    def kubelet_version(self) -> str:  # type: ignore[override]
+        return self.host.kubelet_version or self.host.version
+
+    @property
+    def hostname(self) -> str:  # type: ignore[override]
+        return (self.host.text("/proc/sys/kernel/hostname") or "").strip()
+
+    @property
+    def cgroups(self) -> int:  # type: ignore[override]
+        return self.host.cgroups
+
+    @property
+    def has_runtime_config(self) -> bool:  # type: ignore[override]
+        return not self.host.versions.get("containerd", "").startswith("1.")
+
+    @property
+    def verification(self) -> tuple[str, ...]:  # type: ignore[override]
+        return self.host.verification
+
+    def read(self, path: str) -> str | None:
+        return self.host.read(path)
+
+    def write(self, path: str, text: str, mode: int = 0o644) -> None:
+        self.host.links.pop(path, None)
+        self.host.files[path] = File(text, mode)
+
+    def link(self, path: str, target: str) -> None:
+        self.host.files.pop(path, None)
+        self.host.links[path] = target
+
+    def remove(self, path: str) -> None:
+        for known in (self.host.files, self.host.links):
+            for name in [name for name in known if name == path or name.startswith(path + "/")]:
+                del known[name]  # type: ignore[attr-defined]
+
+    def exists(self, path: str) -> bool:
+        return self.host.exists(path)
+
+    def names(self, path: str) -> tuple[str, ...]:
+        return self.host.names(path)
+
+    def has(self, program: str) -> bool:
+        return program not in self.host.missing
+
+    def cri_fault(self) -> str:
+        where = 'for endpoint "unix:///run/containerd/containerd.sock": rpc error: code ='
+        if "containerd" not in self.host.running:
+            why = 'Unavailable desc = connection error: desc = "transport: Error while dialing: dial unix '
+            return f'validate CRI v1 runtime API {where} {why}/run/containerd/containerd.sock: connect: no such file"'
+        off = {"cri", "io.containerd.grpc.v1.cri"} & set(self.host.dump()["disabled_plugins"])
+        unknown = "Unimplemented desc = unknown service runtime.v1.RuntimeService"
+        return f"validate CRI v1 runtime API {where} {unknown}" if off else ""
+
+    def is_taken(self, port: int) -> bool:
+        return port in (10248, 10250) and self.host.kubelet == "active"
+
+    def is_enabled(self) -> bool:
+        return self.host.services.enabled(UNIT)
+
+    def is_healthy(self) -> bool:
+        return self.host.kubelet == "active"
+
+    def start_kubelet(self) -> None:
+        self.host.start_kubelet()
+
+    def stop_kubelet(self) -> None:
+        self.host.stop_kubelet()
+
+    def log(self, line: str) -> None:
+        self.host.journal.append(line)
+
+    def unmount(self, path: str) -> bool:
+        if path in self.host.stuck:
+            return False
+        for table, column in (("/proc/mounts", 1), ("/proc/self/mountinfo", 4)):
+            lines = (self.host.text(table) or "").splitlines(keepends=True)
+            self.host.put(table, "".join(line for line in lines if line.split()[column] != path))
+        return True
+
+    def remove_pods(self) -> None:
+        self.host.removed_pods += 1
+
+    def clock(self) -> float:
+        return self.host.clock()
+
+    def time(self) -> int:
+        return self.host.time()
+
+    def sleep(self, seconds: float) -> None:
+        self.host.sleep(seconds)
+
+    def stage(self, name: str) -> None:
+        if name == self.host.dies_at:
+            self.host.dies_at = ""
+            self.host.stop_kubelet()
+            raise Killed(f"kubeadm: {name}")
+
+
+def allowed(*clusters: Cluster) -> dict[str, str]:
+    """Root's configuration that allows them."""
+    listed = ",".join(f"{cluster.url}#sha256:{cluster.pin}" for cluster in clusters)
+    return {"/etc/bcd/config.toml": f'[kubernetes]\nallowed_clusters = "{listed}"\n'}
+
+
+def of(host: FakeHost) -> KubeHost:
+    """The host, as what it is."""
+    assert isinstance(host, KubeHost)
+    return host
+
+
+# -- programs
+
+
+def nothing(_host: FakeHost, _argv: tuple[str, ...]) -> Answer:
+    return Answer(0, "")
+
+
+def _of_apt(host: FakeHost, argv: tuple[str, ...]) -> Answer:
+    """apt over the shelf, which has Kubernetes' packages of a minor when the index is read with our source there."""
+    apt = of(host).apt
+    if argv[0] == "apt-get" and "update" in argv:
+        there = "pkgs.k8s.io" in (host.text(SOURCE) or "")
+        for name in KUBE:
+            apt.shelf.carried.pop(name, None)
+            if there:
+                minor = (host.text(SOURCE) or "").partition("/v1.")[2].partition("/")[0]
+                version = of(host).version
+                newest = version if version.startswith(f"1.{minor}.") else f"1.{minor}.0"
+                apt.shelf.carried[name] = [f"1.{minor}.0-1.1", f"{newest}-1.1"]
+    return apt.programs[argv[0]](apt, argv)
+
+
+def kubeadm(host: FakeHost, argv: tuple[str, ...]) -> Answer:
+    of(host).typed.append(argv)
+    said = run_kubeadm(of(host).worker, argv, host.stdin)
+    return Answer(said.rc, said.out, said.err)
+
+
+def kubectl(host: FakeHost, argv: tuple[str, ...]) -> Answer:
+    of(host).typed.append(argv)
+    said = run_kubectl(of(host).worker, argv)
+    of(host).tick()
+    return Answer(said.rc, said.out, said.err)
+
+
+def env(host: FakeHost, argv: tuple[str, ...]) -> Answer:
+    """env NAME=VALUE... PROGRAM ..."""
+    at = next(at for at, word in enumerate(argv[1:], 1) if "=" not in word)
+    return host.programs[argv[at]](host, argv[at:])
+
+
+def sh(host: FakeHost, argv: tuple[str, ...]) -> Answer:
+    """The program of a join, `sh -c SCRIPT kubeadm-join FILE`: a real shell runs it, with what kubeadm does here."""
+    if argv[1] != "-c" or argv[3:4] != ("kubeadm-join",):
+        return of(host).play(argv)
+    here, path = of(host), argv[4]
+    here.files[path] = File(here.stdin, 0o600)
+    said = run_kubeadm(here.worker, ("kubeadm", "join", "--config", path))
+    here.typed.append(("kubeadm", "join", "--config", path))
+    del here.files[path]
+    return in_a_shell(argv, here.stdin, said)
+
+
+STAND_IN = """#!/bin/sh
+[ "$1 $2" = "join --config" ] || exit 90
+[ "$(stat -c %a "$3")" = 600 ] || exit 91
+cmp -s "$3" "$HERE/stdin" || exit 92
+cat "$HERE/out"
+cat "$HERE/err" >&2
+exit "$(cat "$HERE/rc")"
+"""
+
+
+def in_a_shell(argv: tuple[str, ...], stdin: str, said: Said) -> Answer:
+    """Run the script with a kubeadm that says that; its file must be 0600, have what was given, and be gone after it."""
+    with tempfile.TemporaryDirectory() as folder:
+        here = Path(folder)
+        for name, text in (("stdin", stdin), ("out", said.out), ("err", said.err), ("rc", str(said.rc))):
+            (here / name).write_text(text, encoding="utf-8")
+        (here / "bin").mkdir()
+        (here / "bin/kubeadm").write_text(STAND_IN, encoding="utf-8")
+        (here / "bin/kubeadm").chmod(0o700)
+        config = here / "join.yaml"
+        done = subprocess.run(
+            [*argv[:4], str(config)],
+            input=stdin,
+            capture_output=True,
+            text=True,
+            check=False,
+            env={"PATH": f"{here}/bin:{os.environ['PATH']}", "HERE": folder, "LC_ALL": "C"},
+        )
+        assert not config.exists(), "the script left the file with the token"
+        assert done.returncode not in (90, 91, 92), (done.returncode, done.stderr)
+        return Answer(done.returncode, done.stdout, done.stderr)
+
+
+def journalctl(host: FakeHost, argv: tuple[str, ...]) -> Answer:
+    """journalctl -u kubelet -n N."""
+    count = int(argv[argv.index("-n") + 1]) if "-n" in argv else 10
+    return Answer(0, "".join(f"{line}\n" for line in of(host).journal[-count:]))
+
+
+def modprobe(host: FakeHost, argv: tuple[str, ...]) -> Answer:
+    """Modules, and the keys that br_netfilter brings."""
+    for name in [word for word in argv[1:] if not word.startswith("-")]:
+        host.put(f"/sys/module/{name}/refcnt", "0\n")
+        host.put(f"/sys/module/{name}/initstate", "live\n")
+        if name == "br_netfilter":
+            for key in ("iptables", "ip6tables", "arptables"):
+                if f"{BRIDGE}{key}" not in host.files:
+                    host.put(f"{BRIDGE}{key}", "0\n")
+    return Answer(0, "")
+
+
+def swapoff(host: FakeHost, _argv: tuple[str, ...]) -> Answer:
+    host.put("/proc/swaps", HEAD)
+    return Answer(0, "")
+
+
+def swapon(host: FakeHost, argv: tuple[str, ...]) -> Answer:
+    """swapon [-p N] [--] PATH."""
+    host.put("/proc/swaps", f"{host.text('/proc/swaps')}{argv[-1]}\t\t\t\tfile\t\t2097148\t\t0\t\t-2\n")
+    return Answer(0, "")
+
+
+def grep(host: FakeHost, argv: tuple[str, ...]) -> Answer:
+    """grep -c TEXT PATH: how many lines have it."""
+    count = sum(argv[-2] in line for line in (host.text(argv[-1]) or "").split("\n"))
+    return Answer(0 if count else 1, f"{count}\n")
+
+
+def systemctl(host: FakeHost, argv: tuple[str, ...]) -> Answer:
+    """The kubelet's service is the kubelet; containerd's is that of ContainerHost; units can be masked."""
+    here = of(host)
+    words = [word for word in argv[1:] if not word.startswith("-")]
+    verb, unit = words[0], (words[1] if "." in words[-1] else f"{words[-1]}.service") if len(words) > 1 else ""
+    mask = f"/etc/systemd/system/{unit}"
+    if verb in ("mask", "unmask"):
+        if verb == "mask":
+            here.links[mask] = "/dev/null"
+        else:
+            here.links.pop(mask, None)
+        return Answer(0, "")
+    if here.links.get(mask) == "/dev/null":
+        if verb == "is-enabled":
+            return Answer(1, "masked\n")
+        if verb in ("start", "restart", "enable"):
+            return Answer(1, "", f"Failed to {verb} {unit}: Unit {unit} is masked.\n")
+    if unit == UNIT and verb in ("start", "restart", "stop"):
+        if here.services.text(UNIT) is None:
+            return Answer(5, "", f"Failed to {verb} {unit}: Unit {unit} not found.\n")
+        here.stop_kubelet() if verb == "stop" else here.start_kubelet()
+        return Answer(0, "")
+    if unit == "containerd.service" and verb in ("is-active", "start", "restart"):
+        if verb == "is-active":
+            runs = "containerd" in here.running
+            return Answer(0 if runs else 3, "active\n" if runs else "inactive\n")
+        here.running.add("containerd")
+        return container_host.systemctl(host, ("systemctl", "restart", "containerd"))
+    if unit == "swap.target" or unit.endswith(".swap"):
+        return Answer(0, "static\n") if verb == "is-enabled" else Answer(0, "")
+    return gpu_systemctl(host, argv)

@@ -21,6 +21,7 @@ author:
   - bettercompute (@bettercompute)
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 from ansible.plugins.callback import CallbackBase
@@ -29,6 +30,7 @@ from ..plugin_utils.pass_table import Pass
 from ..plugin_utils.report import fault_of
 
 OURS = "bettercompute.bcd."
+STATUS = "bcd_converge_status"  # the fact by which the role tells what a task with no_log came to
 
 
 class CallbackModule(CallbackBase):
@@ -42,6 +44,7 @@ class CallbackModule(CallbackBase):
     def __init__(self) -> None:
         super().__init__()
         self._pass = Pass()
+        self._hidden: dict[str, bool] = {}  # by host, whether what no_log hides is a failure
 
     def v2_runner_on_ok(self, result: Any) -> None:
         """A module's result."""
@@ -69,6 +72,8 @@ class CallbackModule(CallbackBase):
 
     def v2_playbook_on_stats(self, stats: Any) -> None:
         """The end of the run."""
+        for host in sorted(host for host, failed in self._hidden.items() if failed):
+            self._pass.fault(host, "failed, and no_log hides why")
         lines = self._pass.lines()
         if lines:
             self._display.banner("PASS REPORT")
@@ -76,9 +81,16 @@ class CallbackModule(CallbackBase):
                 self._display.display(line)
 
     def _take(self, result: Any) -> bool:
-        """Whether the result is one of ours."""
-        planned = bool(result._task.check_mode)
-        return _is_ours(result) and self._pass.add(result._host.get_name(), result._result, planned)
+        """Whether the result is one of ours, or tells what one of ours came to that was hidden."""
+        planned, host = bool(result._task.check_mode), result._host.get_name()
+        told = (result._result.get("ansible_facts") or {}).get(STATUS)
+        if _is_ours(result) and "censored" in result._result:
+            self._hidden[host] = bool(result.is_failed())
+            return True
+        if host in self._hidden and isinstance(told, Mapping):
+            del self._hidden[host]
+            return self._pass.tell(host, told, planned)
+        return _is_ours(result) and self._pass.add(host, result._result, planned)
 
 
 def _is_ours(result: Any) -> bool:

@@ -21,8 +21,8 @@ options:
     type: dict
   wire_units:
     description:
-      - The same section as it travels. Unlike a mapping it shows what was wrong with the text. A unit named twice
-        fails the whole section; settings with a key twice, with C(NaN), or with anything after them fail their unit.
+      - The same section as it travels. Unlike a mapping it shows what was wrong with the text. A unit named twice fails
+        the whole section; settings with a key twice, with C(NaN), or with anything after them fail their unit.
     type: list
     elements: dict
     suboptions:
@@ -57,13 +57,16 @@ options:
         nothing on a host whose root demands signed intent.
     type: dict
   secrets:
-    description: Secrets by the reference that names them, for the units that ask for one.
+    description:
+      - Secrets, a string each, by the reference that names them. V(k8s-join) takes the token of a join by its
+        C(joinTokenRef), and by V(token) where it has none.
+      - They are needed when a step that is due takes one. RV(secrets_needed) says which are missing.
     type: dict
   node_id:
-    description: The control plane's name of this node, for the units that hand it on.
+    description: The control plane's name of this node, which V(k8s-join) makes a label of the Node.
     type: str
   site:
-    description: The site that the node belongs to, for the units that hand it on.
+    description: The site that the node belongs to, which V(k8s-join) makes a label of the Node.
     type: str
   only:
     description:
@@ -81,6 +84,13 @@ options:
     type: str
     choices: [terminal, failed, progressing, never]
     default: failed
+  fail_on_secrets:
+    description:
+      - Also fail M(bettercompute.bcd.host_section) where a unit waits for a secret, whatever O(fail_on) is. A caller
+        then looks the secrets up in a C(rescue), which costs a host that needs none nothing.
+      - Means nothing in check mode, and to M(bettercompute.bcd.host_plan).
+    type: bool
+    default: false
   label:
     description: The host's name in the run's statistics. Without it, the name that its kernel has.
     type: str

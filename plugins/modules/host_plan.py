@@ -72,7 +72,9 @@ todo:
   type: list
   elements: str
 secrets_needed:
-  description: References of the secrets that a unit waits for. No unit of this version asks for one.
+  description:
+    - References of the secrets that a run will take and that O(secrets) does not have, such as the token of a join.
+      Units that O(only) leaves out count for nothing here.
   returned: always
   type: list
   elements: str
@@ -144,6 +146,7 @@ def main() -> None:
                 "choices": ["terminal", "failed", "progressing", "never"],
                 "default": "failed",
             },
+            "fail_on_secrets": {"type": "bool", "default": False, "no_log": False},
             "label": {"type": "str"},
         },
         plans=True,

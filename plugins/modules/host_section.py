@@ -90,7 +90,9 @@ todo:
   type: list
   elements: str
 secrets_needed:
-  description: References of the secrets that a unit waits for. No unit of this version asks for one.
+  description:
+    - References of the secrets that a step due takes and that O(secrets) does not have, such as the token of a join. In
+      check mode, of those that a run will take. Units that O(only) leaves out count for nothing here.
   returned: always
   type: list
   elements: str
@@ -162,6 +164,7 @@ def main() -> None:
                 "choices": ["terminal", "failed", "progressing", "never"],
                 "default": "failed",
             },
+            "fail_on_secrets": {"type": "bool", "default": False, "no_log": False},
             "label": {"type": "str"},
         }
     )

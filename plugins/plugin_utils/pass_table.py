@@ -58,6 +58,15 @@ class Pass:
                 changed.append(name)
         return True
 
+    def tell(self, host: str, status: Mapping[str, Any], planned: bool = False) -> bool:
+        """Take in a whole host's result as it was kept, whose `msg` may be of what came after it, such as a lookup."""
+        said = str(status.get("msg") or "")
+        taken = self.add(host, status, planned)
+        units = self._of(host)
+        if taken and said and said != status["section"].get("message") and not any("reason" in unit for unit in units):
+            self.fault(host, said)
+        return taken
+
     def fault(self, host: str, message: str, ours: bool = True) -> None:
         """Take in why a host did not come to a result at all; `ours`: in a task of this collection."""
         self._ours = self._ours or ours

@@ -19,14 +19,24 @@ MODULES = ("host_plan", "host_section")
 # Where a module of a whole host is called, and which options each call leaves out.
 CALLS = {
     "roles/bcd_converge/tasks/single.yml": [set()],
-    # A plan before, and of what is left after a failure, is of the whole host; each unit's turn is of that one.
-    "roles/bcd_converge/tasks/turns.yml": [{"only"}, set(), set(), set()],
-    "playbooks/plan.yml": [set()],
+    # With the secret there is none to fail on.
+    "roles/bcd_converge/tasks/secrets.yml": [{"fail_on_secrets"}],
+    # A plan before, and of what is left after a failure, is of the whole host; each unit's turn is of that one. Secrets
+    # are looked up once, for the closing task.
+    "roles/bcd_converge/tasks/turns.yml": [
+        {"only", "fail_on_secrets"},
+        {"fail_on_secrets"},
+        set(),
+        {"fail_on_secrets"},
+    ],
+    "playbooks/plan.yml": [{"fail_on_secrets"}],
     # Nothing is applied, so no generation is reached, and what is proven is proven of all units.
-    "playbooks/tasks/prove.yml": [{"only", "generation"}],
+    "playbooks/tasks/prove.yml": [{"only", "generation", "fail_on_secrets"}],
 }
 # Options that a call may set otherwise than by the role's variable of that name.
-SET_BY_THE_CALL = {"only", "fail_on"}
+SET_BY_THE_CALL = {"only", "fail_on", "fail_on_secrets"}
+# How the role itself comes to the secrets: no option of a module, and an option that is no variable.
+OF_THE_ROLE, OF_THE_MODULE = {"mode", "join_token"}, {"fail_on_secrets"}
 
 
 def spec(module: str) -> dict[str, Any]:
@@ -91,7 +101,8 @@ def test_the_documentation_is_of_every_option() -> None:
 def test_the_role_s_variables_are_the_options_and_the_mode() -> None:
     variables = {name: shape(option) for name, option in of_the_role().items()}
     assert variables.pop("bcd_converge_mode")["choices"] == ["single", "tasks"]
-    assert variables == {f"bcd_converge_{name}": shape(option) for name, option in OPTIONS.items()}
+    options = {name: shape(option) for name, option in OPTIONS.items() if name not in OF_THE_MODULE}
+    assert variables == {f"bcd_converge_{name}": option for name, option in options.items()}
 
 
 def test_what_is_secret_is_so_in_the_role_too() -> None:
@@ -100,11 +111,16 @@ def test_what_is_secret_is_so_in_the_role_too() -> None:
     assert {name for name, option in of_the_role().items() if option.get("no_log")} == secret
 
 
+def test_the_token_of_a_join_is_no_option_of_the_role() -> None:
+    """Ansible templates every option when it checks them, which would look the token up on every host."""
+    assert "bcd_converge_join_token" not in of_the_role()
+
+
 def test_the_role_s_readme_has_every_variable() -> None:
     text = (TOP / "roles/bcd_converge/README.md").read_text(encoding="utf-8")
     (heading, *rows) = re.findall(r"^\| (`.*?) \|", text, re.MULTILINE)
     named = {name for row in (heading, *rows) for name in re.findall(r"`(?:bcd_converge)?_(\w+)`", row)}
-    assert named == {*OPTIONS, "mode"}
+    assert named == {*OPTIONS, *OF_THE_ROLE} - OF_THE_MODULE
 
 
 @pytest.mark.parametrize("path", CALLS)

@@ -87,6 +87,12 @@ def _container_toolkit() -> Unit:
     return UNIT
 
 
+def _k8s_join() -> Unit:
+    from ..units.k8s_join import UNIT
+
+    return UNIT
+
+
 SHIPPED: dict[str, Callable[[], Unit]] = {
     "kernel-modules": _kernel_modules,
     "sysctl": _sysctl,
@@ -99,4 +105,5 @@ SHIPPED: dict[str, Callable[[], Unit]] = {
     "mig-layout": _mig_layout,
     "gpu-sharing": _gpu_sharing,
     "container-toolkit": _container_toolkit,
+    "k8s-join": _k8s_join,
 }

@@ -7,16 +7,16 @@ from __future__ import annotations
 
 import re
 
-ADDRESS = re.compile(r"https://(\[[^\]]*\]|[^\[\]:/?#@]+)(?::([0-9]{1,5}))?", re.IGNORECASE)
+ADDRESS = re.compile(r"https://(\[[^\]]*\]|[^\[\]:/?#@]+)(?::([0-9]{1,5}))?", re.IGNORECASE | re.ASCII)
 LABEL = re.compile(r"[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?")
-PIN = re.compile(r"(?:sha256:)?([0-9a-f]{64})", re.IGNORECASE)
+PIN = re.compile(r"(?:sha256:)?([0-9a-f]{64})", re.IGNORECASE | re.ASCII)
 PORT = 443  # https's own
 FORM = "https://host[:port]"
 PIN_FORM = "64 hexadecimal digits, with or without sha256: before them"
 
 
 def endpoint(text: str) -> str:
-    """"host:port" of an address `https://host[:port]`, as kubeadm takes it; raises ValueError saying what is wrong.
+    """ "host:port" of an address `https://host[:port]`, as kubeadm takes it; raises ValueError saying what is wrong.
 
     Names are in lower case, IPv6 addresses short and in brackets.
     """

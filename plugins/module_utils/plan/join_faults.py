@@ -12,8 +12,11 @@ from .kube_seen import Settings
 
 PINS = re.compile(r"sha256:[0-9a-fA-F]{64}")
 VERSIONS = re.compile(r'(?:control plane version >= *|version: *)"?v?([0-9]+\.[0-9]+(?:\.[0-9]+)?)', re.IGNORECASE)
-CHECK = re.compile(r"\[ERROR ([\w.-]+)\]: *(.*?)(?= *\[(?:ERROR|WARNING|preflight)\b| error: | To see the stack|$)")
-NOISE = re.compile(r"To see the stack trace of this error execute with --v=5 or higher|^error execution phase [\w-]+: ")
+CHECK = re.compile(r"\[ERROR ([\w.-]+)\]: *(.*?)(?= *\[(?:ERROR|WARNING|preflight)\b|$)")
+NOISE = re.compile(
+    r"(?:error: )?error execution phase [\w-]+: |To see the stack trace of this error execute with --v=5 or higher"
+    r"|preflight checks failed|\[preflight\] Some fatal errors occurred:|\[preflight\] If you know .*?`\S*`"
+)
 TOKEN = "have an admin of the cluster make a new one (kubeadm token create) and run again with it"
 LONGEST = 500  # characters of what kubeadm said
 
@@ -44,7 +47,7 @@ def said_by_kubeadm(said: str) -> str:
     if " did not end within " in said:
         return said[said.index(" did not end within ") :].strip()
     words = " ".join((said.partition(" exited with ")[2].partition(": ")[2] or said).split())
-    return NOISE.sub("", words.replace("error: ", "")).strip()[-LONGEST:]
+    return " ".join(NOISE.sub("", words).split())[-LONGEST:]
 
 
 # -- by what it failed on
@@ -61,8 +64,8 @@ def _discovery(words: str, want: Settings, _node: str, _kubelet: str) -> Reason 
         theirs = [found.lower() for found in PINS.findall(words) if found.lower() != f"sha256:{want.pin}"]
         has = f", which has {' and '.join(dict.fromkeys(theirs))}" if theirs else ""
         return Reason(
-            f"caCertSha256, sha256:{want.pin}, is not the pin of the CA at {want.api_server}{has}: correct apiServer or "
-            "caCertSha256, unless somebody else answers there",
+            f"caCertSha256, sha256:{want.pin}, is not the pin of the CA at {want.api_server}{has}: correct apiServer "
+            "or caCertSha256, unless somebody else answers there",
             retryable=False,
         )
     if "cluster-info" in words or "couldn't validate the identity of the API Server" in words:

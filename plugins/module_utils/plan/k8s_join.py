@@ -14,7 +14,7 @@ from ..core.step import fail, known_after, remove
 from .allowed_clusters import refuse_others
 from .k8s_join_settings import FIELDS, check
 from .kube_entry import BLOCKING, CLEAN, Entry
-from .kube_seen import CONTROL_PLANE, KUBELET_CONF, Joined, Settings
+from .kube_seen import CONTROL_PLANE, KUBELET_CONF, RECORD, Joined, Settings
 from .node_name import node_name
 from .unit_names import K8S_JOIN as UNIT
 
@@ -66,7 +66,7 @@ def _refuse(want: Settings, now: Now, past: Past) -> str:
     refuse_others(want, now.allowed)
     if now.control_plane:
         raise Refused(
-            f"{UNIT}: this machine is a control plane ({CONTROL_PLANE}), and bcd makes workers only: take the unit off it"
+            f"{UNIT}: this machine is a control plane ({CONTROL_PLANE}), and bcd makes workers only: take the unit off"
         )
     name = node_name(now.host_name)
     if now.joined is not None:
@@ -78,8 +78,8 @@ def _refuse(want: Settings, now: Now, past: Past) -> str:
         )
     elif CLEAN not in past.owed and set(BLOCKING) & set(now.entry.leftovers):
         raise Refused(
-            f"{UNIT}: a join that bcd did not make has left {', '.join(now.entry.leftovers)}: kubeadm reset by hand, if "
-            "nothing there is needed"
+            f"{UNIT}: a join that bcd did not make has left {', '.join(now.entry.leftovers)}: kubeadm reset by hand, "
+            "if nothing there is needed"
         )
     from .kube_kernel import refuse_rivals
 
@@ -97,8 +97,8 @@ def _refuse_stranger(want: Settings, joined: Joined, name: str) -> None:
         )
     if joined.node and joined.node != name:
         raise Refused(
-            f"{UNIT}: this machine has joined as the Node {joined.node}, and its host name now makes it {name}: give it "
-            f"its host name back (hostnamectl set-hostname), or {RESET}"
+            f"{UNIT}: this machine has joined as the Node {joined.node}, and its host name now makes it {name}: give "
+            f"it its host name back (hostnamectl set-hostname), or {RESET}"
         )
 
 
@@ -193,4 +193,6 @@ def absent(now: Going, past: Past) -> Plan:
     for part, planner in parts.items():
         with todo.lane(part):
             planner()
+    if now.leaving.record is not None:
+        todo.add(remove(RECORD, f"remove {RECORD}"))
     return todo.plan()

@@ -39,7 +39,8 @@ def read(text: str, path: str) -> Kubeconfig:
             certificate_file=_text(user.get("client-certificate") or ""),
         )
     except Refused as fault:
-        raise Refused(f"{UNIT}: {fault.message.partition(': let ')[0]}, as kubeadm writes none: {MEND}") from None
+        where = fault.message.partition(": ")[0]  # and not what is there: it may be a key
+        raise Refused(f"{UNIT}: {where} is not as kubeadm writes it: {MEND}") from None
     except (KeyError, TypeError, ValueError, AttributeError) as fault:
         what = f"has no {fault.args[0]}" if isinstance(fault, KeyError) else "is not as kubeadm writes it"
         raise Refused(f"{UNIT}: {path} {what}: {MEND}") from None

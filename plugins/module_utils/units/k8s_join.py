@@ -23,7 +23,7 @@ def look(host: Host, settings: planner.Settings | None, past: Past) -> planner.N
     if settings is None:
         from ..look.kube_clean import leaving
 
-        return planner.Going(leaving(host), parts, token_files(host, False, past))
+        return planner.Going(leaving(host, past), parts, token_files(host, False, past))
     from ..look.swap import allowed
 
     member = joined(host)

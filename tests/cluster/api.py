@@ -155,7 +155,7 @@ def _handler(cluster: Cluster) -> type[BaseHTTPRequestHandler]:
             self.wfile.write(data)
 
         def asker(self) -> tuple[str, tuple[str, ...]]:
-            raw = self.connection.getpeercert(binary_form=True)  # type: ignore[attr-defined]
+            raw = self.connection.getpeercert(binary_form=True)
             if raw:
                 if der.not_after(raw) < cluster.clock():
                     raise Failed(401, "Unauthorized")

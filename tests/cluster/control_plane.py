@@ -169,7 +169,7 @@ class Cluster:
 
     def node(self, name: str, labels: dict[str, str] | None = None, ready: bool = True) -> Object:
         """Have a Node, as if a machine of that name had joined before."""
-        spec = {"taints": []}
+        spec: Object = {"taints": []}
         found = {"kind": "Node", "apiVersion": "v1", "metadata": {"name": name, "labels": labels or {}}, "spec": spec}
         self.put({**found, "status": status(ready)})
         return self.nodes[name]

@@ -119,8 +119,8 @@ def _api(found: Object, minor: int) -> tuple[str, list[str]]:
     migrate = "'kubeadm config migrate --old-config old-config-file --new-config new-config-file'"
     if api in ("v1beta1", "v1beta2") and api not in known:
         raise Wrong(
-            f"your configuration file uses an old API spec: {named}. Please use kubeadm v1.22 instead and run {migrate}, "
-            "which will write the new, similar spec using a newer API version."
+            f"your configuration file uses an old API spec: {named}. Please use kubeadm v1.22 instead and run "
+            f"{migrate}, which will write the new, similar spec using a newer API version."
         )
     if api not in known or api not in SHAPES:
         scheme = "k8s.io/kubernetes/cmd/kubeadm/app/apis/kubeadm/scheme/scheme.go:30"
@@ -194,8 +194,8 @@ def _join(found: Object, api: str, hostname: str, warnings: list[str]) -> Join:
         raise Wrong('discovery: Invalid value: "": bootstrapToken or file must be set', is_validation=True)
     if not bootstrap.get("caCertHashes") and not bootstrap.get("unsafeSkipCAVerification"):
         raise Wrong(
-            'discovery.bootstrapToken.caCertHashes: Invalid value: "": using token-based discovery without caCertHashes '
-            "can be unsafe. Set unsafeSkipCAVerification as true in your kubeadm config file or pass "
+            'discovery.bootstrapToken.caCertHashes: Invalid value: "": using token-based discovery without '
+            "caCertHashes can be unsafe. Set unsafeSkipCAVerification as true in your kubeadm config file or pass "
             "--discovery-token-unsafe-skip-ca-verification flag to continue",
             is_validation=True,
         )
@@ -231,9 +231,9 @@ def _validate(join: Join) -> None:
         faults.append(f'discovery.bootstrapToken.apiServerEndpoint: Invalid value: "{join.endpoint}": {wrong}')
     if not SUBDOMAIN.fullmatch(join.name) or len(join.name) > 253:
         faults.append(
-            f'nodeRegistration.name: Invalid value: "{join.name}": a lowercase RFC 1123 subdomain must consist of lower '
-            "case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. "
-            "'example.com', regex used for validation is "
+            f'nodeRegistration.name: Invalid value: "{join.name}": a lowercase RFC 1123 subdomain must consist of '
+            "lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character "
+            "(e.g. 'example.com', regex used for validation is "
             r"'[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"
         )
     if faults:

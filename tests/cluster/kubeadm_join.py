@@ -112,7 +112,8 @@ def _check_pins(certificates: list[bytes], hashes: tuple[str, ...], phase: str) 
     if wanted and not wanted.intersection(pins):
         named = ", ".join(f'"sha256:{pin}"' for pin in pins)
         raise Stopped(
-            f"{phase}: cluster CA found in cluster-info ConfigMap is invalid: none of the public keys {named} are pinned"
+            f"{phase}: cluster CA found in cluster-info ConfigMap is invalid: none of the public keys {named} are "
+            "pinned"
         )
 
 
@@ -226,8 +227,8 @@ def _refuse_ready_node(asked: Join, client: Client) -> None:
     conditions = reply.body.get("status", {}).get("conditions", []) if reply.code == 200 else []
     if any(one["type"] == "Ready" and one["status"] == "True" for one in conditions):
         raise Stopped(
-            f'error execution phase kubelet-start: a Node with name "{asked.name}" and status "Ready" already exists in '
-            "the cluster. You must delete the existing Node or change the name of this new joining Node"
+            f'error execution phase kubelet-start: a Node with name "{asked.name}" and status "Ready" already exists '
+            "in the cluster. You must delete the existing Node or change the name of this new joining Node"
         )
 
 
@@ -268,9 +269,8 @@ def _wait(worker: Worker, asked: Join, said: Said) -> None:
         _unhealthy(worker, limit, phase, said)
     if worker.minor >= 30:
         said.out("[kubelet-check] The kubelet is healthy after 501.747262ms")
-    said.out(
-        f"[kubelet-start] Waiting for the kubelet to perform the TLS {'B' if worker.minor >= 30 else 'b'}ootstrap{'' if worker.minor >= 30 else '...'}"
-    )
+    dots = "" if worker.minor >= 30 else "..."
+    said.out(f"[kubelet-start] Waiting for the kubelet to perform the TLS Bootstrap{dots}")
     limit = asked.timeouts["tlsBootstrap"] if asked.api == "v1beta4" else 300.0
     if _until(worker, limit, lambda: worker.exists(KUBELET_CONF) and worker.exists(CERTIFICATE)) is None:
         why = "context deadline exceeded" if worker.minor >= 30 else "timed out waiting for the condition"
@@ -291,12 +291,12 @@ def _until(worker: Worker, limit: float, is_so: Any) -> float | None:
 
 def _unhealthy(worker: Worker, limit: float, phase: str, said: Said) -> None:
     refused = "dial tcp 127.0.0.1:10248: connect: connection refused"
+    local = HEALTHZ.replace("127.0.0.1", "localhost")
     if worker.minor < 30:
         said.out("[kubelet-check] Initial timeout of 40s passed.")
         said.out("[kubelet-check] It seems like the kubelet isn't running or healthy.")
         said.out(
-            f"[kubelet-check] The HTTP call equal to 'curl -sSL {HEALTHZ.replace('127.0.0.1', 'localhost')}' failed with "
-            f'error: Get "{HEALTHZ.replace("127.0.0.1", "localhost")}": {refused}.'
+            f"[kubelet-check] The HTTP call equal to 'curl -sSL {local}' failed with error: Get \"{local}\": {refused}."
         )
         said.out(_causes(worker, "timed out waiting for the condition"))
         raise Stopped(f"{phase}: timed out waiting for the condition")

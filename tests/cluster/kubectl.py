@@ -44,8 +44,8 @@ def kubectl(worker: Worker, argv: tuple[str, ...]) -> Answer:
             flags[name] = rest.pop(0)
         else:
             flags[name] = value or "true"
+    known = access(worker, flags.get("kubeconfig", "/root/.kube/config"))
     try:
-        known = access(worker, flags.get("kubeconfig", "/root/.kube/config"))
         if known is None:
             raise Ended(f"error: stat {flags.get('kubeconfig')}: no such file or directory")
         client = known.client(worker)
@@ -161,8 +161,8 @@ def _drain(client: Client, words: list[str], flags: dict[str, str], said: Said) 
             continue
         if not owned[meta["name"]] and "force" not in flags:
             raise Ended(
-                f'error: unable to drain node "{name}" due to error: cannot delete Pods that declare no controller (use '
-                f"--force to override): {meta['namespace']}/{meta['name']}, continuing command..."
+                f'error: unable to drain node "{name}" due to error: cannot delete Pods that declare no controller '
+                f"(use --force to override): {meta['namespace']}/{meta['name']}, continuing command..."
             )
         path = f"/api/v1/namespaces/{meta['namespace']}/pods/{meta['name']}"
         said.out(f"evicting pod {meta['namespace']}/{meta['name']}")

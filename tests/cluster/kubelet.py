@@ -62,8 +62,8 @@ def _check_flags(worker: Worker) -> None:
     if unknown:
         raise Died(
             "failed to validate kubelet flags: unknown 'kubernetes.io' or 'k8s.io' labels specified with --node-labels:"
-            f" [{' '.join(unknown)}]\\n--node-labels in the 'kubernetes.io' namespace must begin with an allowed prefix "
-            f"(kubelet.kubernetes.io, node.kubernetes.io) or be in the specifically allowed set ({ALLOWED})"
+            f" [{' '.join(unknown)}]\\n--node-labels in the 'kubernetes.io' namespace must begin with an allowed "
+            f"prefix (kubelet.kubernetes.io, node.kubernetes.io) or be in the specifically allowed set ({ALLOWED})"
         )
 
 

@@ -88,8 +88,8 @@ def _runtime(checks: Checks, socket: str) -> None:
         return
     if not worker.has_runtime_config and worker.minor >= 35:
         checks.said.err(
-            'E1130 00:00:00.000000    4242 remote_runtime.go:1177] "RuntimeConfig from runtime service failed" err="rpc '
-            'error: code = Unimplemented desc = method RuntimeConfig not implemented"'
+            'E1130 00:00:00.000000    4242 remote_runtime.go:1177] "RuntimeConfig from runtime service failed" err="'
+            'rpc error: code = Unimplemented desc = method RuntimeConfig not implemented"'
         )
         report = checks.warn if worker.minor < 37 else checks.fail
         report("ContainerRuntimeVersion", RUNTIME_CONFIG)
@@ -103,8 +103,9 @@ def _machine(checks: Checks) -> None:
             checks.fail("Swap", "running with swap on is not supported. Please disable swap")
         else:
             text = (
-                "swap is supported for cgroup v2 only. The kubelet must be properly configured to use swap. Please refer "
-                "to https://kubernetes.io/docs/concepts/architecture/nodes/#swap-memory, or disable swap on the node"
+                "swap is supported for cgroup v2 only. The kubelet must be properly configured to use swap. Please "
+                "refer to https://kubernetes.io/docs/concepts/architecture/nodes/#swap-memory, or disable swap on the "
+                "node"
             )
             old = "swap is enabled; production deployments should disable swap unless testing the NodeSwap feature gate"
             checks.warn("Swap", text if worker.minor >= 30 else f"{old} of the kubelet")
@@ -136,8 +137,8 @@ def _kubelet(checks: Checks) -> None:
     if worker.kubelet_minor > worker.minor:
         checks.fail(
             "KubeletVersion",
-            "the kubelet version is higher than the control plane version. This is not a supported version skew and may "
-            f'lead to a malfunctional cluster. Kubelet version: "{worker.kubelet_version}" Control plane version: '
+            "the kubelet version is higher than the control plane version. This is not a supported version skew and "
+            f'may lead to a malfunctional cluster. Kubelet version: "{worker.kubelet_version}" Control plane version: '
             f'"{worker.version}"',
         )
     if not worker.is_enabled():

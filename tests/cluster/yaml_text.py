@@ -20,6 +20,9 @@ NUMBER = re.compile(r"[-+]?\d+")
 WORDS: dict[str, Any] = {"": None, "~": None, "null": None, "true": True, "false": False}
 
 
+Lines = list[tuple[int, str]]  # how far each is indented, and its text
+
+
 class Malformed(ValueError):
     """It is no YAML, or none that is understood here."""
 
@@ -40,7 +43,7 @@ def plain(text: str) -> Any:
     """The same without a library."""
     if text.lstrip().startswith(("{", "[")):
         return _json(text)
-    lines = []
+    lines: Lines = []
     for line in text.splitlines():
         bare = line.strip()
         if bare == "---" and lines:
@@ -60,9 +63,6 @@ def _json(text: str) -> Any:
         return json.loads(text)
     except ValueError as fault:
         raise Malformed(f"did not find expected node content: {fault}") from None
-
-
-Lines = list[tuple[int, str]]
 
 
 def _block(lines: Lines, depth: int) -> tuple[Any, Lines]:

@@ -35,13 +35,12 @@ from tests.unit import container_host
 from tests.unit.container_host import ContainerHost
 from tests.unit.fake_host import FakeHost, Killed
 from tests.unit.package_machine import PackageHost, Shelf, apt_host
+from tests.unit.package_sources import KEY, Repository
 
 UNIT = "kubelet.service"
 KUBE = ("kubeadm", "kubelet", "kubectl")
 PROGRAMS = {**{name: f"/usr/bin/{name}" for name in KUBE}, "containerd": "/usr/bin/containerd"}
-SOURCE = "/etc/apt/sources.list.d/bcd-kubernetes.list"
 JOIN_FILE = "/var/lib/bcd-hostconfig/k8s-join.yaml"
-KEY = "-----BEGIN PGP PUBLIC KEY BLOCK-----\n\nmQENBGMHp\n-----END PGP PUBLIC KEY BLOCK-----\n"
 HEAD = "Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority\n"
 PATIENCE = 2.0  # seconds of a GET, whatever was asked
 BRIDGE = "/proc/sys/net/bridge/bridge-nf-call-"
@@ -105,7 +104,7 @@ class KubeHost(ContainerHost):
         self.worker = HostWorker(self)
         shelf = Shelf({"containerd": ["1.7.24~ds1-6"]})
         self.apt: PackageHost = apt_host(shelf, "debian", on_install=lambda _apt, package: self.bring(package))
-        for program in ("dpkg-query", "apt-cache", "apt-get", "apt-mark", "dpkg", "find"):
+        for program in ("dpkg-query", "apt-cache", "apt-get", "apt-mark", "dpkg"):
             self.programs[program] = _of_apt
         self.programs.update(
             {"systemctl": systemctl, "env": env, "sh": sh, "journalctl": journalctl, "modprobe": modprobe}
@@ -116,8 +115,11 @@ class KubeHost(ContainerHost):
         if containerd:
             self.apt.come("containerd", f"{containerd}~ds1-6")
         for minor in range(24, 41):
-            url = f"https://pkgs.k8s.io/core:/stable:/v1.{minor}/deb/Release.key"
-            self.sites[url] = Answer(200, KEY, "OK")
+            address = f"https://pkgs.k8s.io/core:/stable:/v1.{minor}/deb"
+            self.sites[f"{address}/Release.key"] = Answer(200, KEY, "OK")
+            own = [version] if version.startswith(f"1.{minor}.") else []
+            carried = {name: [f"{one}-1.1" for one in (f"1.{minor}.0", *own)] for name in KUBE}
+            shelf.net[address] = Repository(carried)
 
     # -- what tests ask and do
 
@@ -282,7 +284,7 @@ class HostWorker(worker.Worker):
     def remove(self, path: str) -> None:
         for known in (self.host.files, self.host.links):
             for name in [name for name in known if name == path or name.startswith(path + "/")]:
-                del known[name]  # type: ignore[attr-defined]
+                del known[name]
 
     def exists(self, path: str) -> bool:
         return self.host.exists(path)
@@ -367,17 +369,9 @@ def nothing(_host: FakeHost, _argv: tuple[str, ...]) -> Answer:
 
 
 def _of_apt(host: FakeHost, argv: tuple[str, ...]) -> Answer:
-    """apt over the shelf, which has Kubernetes' packages of a minor when the index is read with our source there."""
+    """apt over the shelf, and the repositories that the files of this host name."""
     apt = of(host).apt
-    if argv[0] == "apt-get" and "update" in argv:
-        there = "pkgs.k8s.io" in (host.text(SOURCE) or "")
-        for name in KUBE:
-            apt.shelf.carried.pop(name, None)
-            if there:
-                minor = (host.text(SOURCE) or "").partition("/v1.")[2].partition("/")[0]
-                version = of(host).version
-                newest = version if version.startswith(f"1.{minor}.") else f"1.{minor}.0"
-                apt.shelf.carried[name] = [f"1.{minor}.0-1.1", f"{newest}-1.1"]
+    apt.files, apt.links = host.files, host.links
     return apt.programs[argv[0]](apt, argv)
 
 
@@ -423,7 +417,7 @@ exit "$(cat "$HERE/rc")"
 
 
 def in_a_shell(argv: tuple[str, ...], stdin: str, said: Said) -> Answer:
-    """Run the script with a kubeadm that says that; its file must be 0600, have what was given, and be gone after it."""
+    """Run the script with a kubeadm that says that; its file is 0600, has what was given, and is gone after it."""
     with tempfile.TemporaryDirectory() as folder:
         here = Path(folder)
         for name, text in (("stdin", stdin), ("out", said.out), ("err", said.err), ("rc", str(said.rc))):
@@ -482,32 +476,40 @@ def grep(host: FakeHost, argv: tuple[str, ...]) -> Answer:
 
 def systemctl(host: FakeHost, argv: tuple[str, ...]) -> Answer:
     """The kubelet's service is the kubelet; containerd's is that of ContainerHost; units can be masked."""
-    here = of(host)
     words = [word for word in argv[1:] if not word.startswith("-")]
     verb, unit = words[0], (words[1] if "." in words[-1] else f"{words[-1]}.service") if len(words) > 1 else ""
     mask = f"/etc/systemd/system/{unit}"
     if verb in ("mask", "unmask"):
         if verb == "mask":
-            here.links[mask] = "/dev/null"
+            host.links[mask] = "/dev/null"
         else:
-            here.links.pop(mask, None)
+            host.links.pop(mask, None)
         return Answer(0, "")
-    if here.links.get(mask) == "/dev/null":
-        if verb == "is-enabled":
-            return Answer(1, "masked\n")
-        if verb in ("start", "restart", "enable"):
-            return Answer(1, "", f"Failed to {verb} {unit}: Unit {unit} is masked.\n")
+    if host.links.get(mask) == "/dev/null" and verb in ("is-enabled", "start", "restart", "enable"):
+        said = "" if verb == "is-enabled" else f"Failed to {verb} {unit}: Unit {unit} is masked.\n"
+        return Answer(1, "" if said else "masked\n", said)
     if unit == UNIT and verb in ("start", "restart", "stop"):
-        if here.services.text(UNIT) is None:
-            return Answer(5, "", f"Failed to {verb} {unit}: Unit {unit} not found.\n")
-        here.stop_kubelet() if verb == "stop" else here.start_kubelet()
-        return Answer(0, "")
+        return _control(of(host), verb)
     if unit == "containerd.service" and verb in ("is-active", "start", "restart"):
-        if verb == "is-active":
-            runs = "containerd" in here.running
-            return Answer(0 if runs else 3, "active\n" if runs else "inactive\n")
-        here.running.add("containerd")
-        return container_host.systemctl(host, ("systemctl", "restart", "containerd"))
+        return _containerd(of(host), verb)
     if unit == "swap.target" or unit.endswith(".swap"):
         return Answer(0, "static\n") if verb == "is-enabled" else Answer(0, "")
     return gpu_systemctl(host, argv)
+
+
+def _control(host: KubeHost, verb: str) -> Answer:
+    if host.services.text(UNIT) is None:
+        return Answer(5, "", f"Failed to {verb} {UNIT}: Unit {UNIT} not found.\n")
+    if verb == "stop":
+        host.stop_kubelet()
+    else:
+        host.start_kubelet()
+    return Answer(0, "")
+
+
+def _containerd(host: KubeHost, verb: str) -> Answer:
+    if verb == "is-active":
+        runs = "containerd" in host.running
+        return Answer(0 if runs else 3, "active\n" if runs else "inactive\n")
+    host.running.add("containerd")
+    return container_host.systemctl(host, ("systemctl", "restart", "containerd"))

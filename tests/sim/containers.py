@@ -55,8 +55,12 @@ def build(root: str) -> tuple[str, ...]:
 
 
 def version_of(root: str, name: str) -> str:
-    """The version of an installed runtime."""
-    return dict(load(root).runtimes)[name]
+    """The version of a runtime: the machine was built with it, or a package brought it."""
+    from .packages import installed
+
+    known = dict(load(root).runtimes)
+    package = installed(root).get(name) or installed(root).get(f"{name}.io") or {"version": ""}
+    return known.get(name) or str(package["version"]).partition("-")[0]
 
 
 def containerd(root: str, argv: list[str]) -> Answer:

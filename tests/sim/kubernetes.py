@@ -188,9 +188,11 @@ def turn(root: str) -> None:
 
 def kubeadm(root: str, argv: list[str]) -> Answer:
     """kubeadm version|config validate|join|reset."""
-    from tests.cluster import kubeadm as program
+    from tests.cluster.kubeadm import kubeadm as program
 
-    return program.main(Tree(root), argv, "" if sys.stdin.isatty() else sys.stdin.read())
+    asks = argv[:1] == ["reset"] and not {"--force", "-f"} & set(argv)
+    answer = program(Tree(root), ("kubeadm", *argv), sys.stdin.read() if asks else "")
+    return answer.rc, answer.out, answer.err
 
 
 def kubelet(root: str, argv: list[str]) -> Answer:
@@ -207,10 +209,11 @@ def kubelet(root: str, argv: list[str]) -> Answer:
 
 
 def kubectl(root: str, argv: list[str]) -> Answer:
-    """kubectl label|cordon|uncordon|drain|get|version, over HTTPS with the credentials of its kubeconfig."""
-    from tests.cluster import kubectl as program
+    """kubectl label|cordon|uncordon|drain|get, over HTTPS with the credentials of its kubeconfig."""
+    from tests.cluster.kubectl import kubectl as program
 
-    return program.main(Tree(root), argv)
+    answer = program(Tree(root), ("kubectl", *argv))
+    return answer.rc, answer.out, answer.err
 
 
 def journalctl(root: str, argv: list[str]) -> Answer:

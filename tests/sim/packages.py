@@ -13,8 +13,8 @@ import os
 import re
 from typing import Any, NamedTuple
 
-from . import gpu, units
-from .machine import at, drop, keep, load, put, read, state
+from . import containers, gpu, kube_repository, kubernetes, units
+from .machine import at, drop, keep, load, put, read, state, there
 from .repositories import Offered, offered
 
 Answer = tuple[int, str, str]
@@ -32,7 +32,14 @@ PROGRAMS = (
     "nvidia-cuda-mps-control",
     "nvidia-persistenced",
     "nv-fabricmanager",
+    "kubeadm",
+    "kubectl",
+    "kubelet",
 )
+UNITS = {
+    kubernetes.SERVICE: kubernetes.SERVICE_FILE,
+    "containerd.service": containers.UNIT.format("containerd", "containerd"),
+}
 BROKEN = "E: Unable to correct problems, you have held broken packages.\n"
 
 
@@ -48,9 +55,14 @@ class Impossible(Exception):
 
 
 def index(root: str) -> tuple[Offered, ...]:
-    """Everything that the sources offer."""
+    """Everything that any source offers."""
     what = load(root)
-    return offered(what.distribution, what.kernel)
+    return (*offered(what.distribution, what.kernel), *kube_repository.packages(what.distribution))
+
+
+def seen(root: str, argv: list[str]) -> tuple[Offered, ...]:
+    """What the host's own sources offer, as its index has them and the command asks."""
+    return kube_repository.visible(root, index(root), argv)
 
 
 def installed(root: str) -> dict[str, dict[str, Any]]:
@@ -63,9 +75,15 @@ def number(version: str) -> list[Any]:
     return [int(part) if part.isdigit() else -1 for part in re.split(r"[^0-9]+", version)]
 
 
-def resolve(root: str, wanted: list[str], gone: tuple[str, ...] = (), streams: bool = False) -> Change:
-    """What an installation of `name` or `name=version` comes to; raises Impossible."""
-    offers, here = index(root), installed(root)
+def resolve(
+    root: str,
+    wanted: list[str],
+    gone: tuple[str, ...] = (),
+    streams: bool = False,
+    offers: tuple[Offered, ...] | None = None,
+) -> Change:
+    """What an installation of `name` or `name=version` comes to, of `offers` or of all; raises Impossible."""
+    offers, here = index(root) if offers is None else offers, installed(root)
     enabled = state(root, INSTALLED + ".streams").get("nvidia-driver", "")
     if streams:
         offers = tuple(one for one in offers if one.stream in ("", enabled))
@@ -143,11 +161,25 @@ def settle(root: str) -> None:
     standins.install(root, tuple(sorted(programs)))
     for what in brought:
         kind, _colon, unit = what.partition(":")
+        if kind == "file" and not there(root, unit):
+            put(root, unit, "", 0o755)
         if kind == "service" and units.path_of(root, unit) is None:
             name = unit[: -len(".service")]
-            text = UNIT.format(name, DAEMONS[name])
-            units.unit_file(root, unit, text, started=load(root).distribution == "ubuntu" and name.endswith("enced"))
+            text = UNITS.get(unit) or UNIT.format(name, DAEMONS[name])
+            started = load(root).distribution == "ubuntu" and name in ("containerd", "nvidia-persistenced")
+            units.unit_file(root, unit, text, started=started)
+            if started and name == "containerd" and there(root, "/run/systemd/system"):
+                _start(root, unit)
     _driver(root, brought)
+
+
+def _start(root: str, unit: str) -> None:
+    """As a package does whose service is to run from its installation on."""
+    from .systemd import Manager
+
+    manager = Manager(root)
+    manager.start(unit)
+    manager.save()
 
 
 def _driver(root: str, brought: dict[str, str]) -> None:
@@ -226,7 +258,7 @@ def apt_cache(root: str, argv: list[str]) -> Answer:
         return 1, "", f"E: Invalid operation {' '.join(argv)}\n"
     lines = []
     for name in argv[1:]:
-        found = sorted((one for one in index(root) if one.name == name), key=lambda one: number(one.version))
+        found = sorted((one for one in seen(root, argv) if one.name == name), key=lambda one: number(one.version))
         lines += [f"{one.name} | {one.version} | {one.origin}\n" for one in reversed(found)]
     return 0, "".join(lines), ""
 
@@ -256,13 +288,17 @@ def apt_get(root: str, argv: list[str]) -> Answer:
         else:
             words.append(word)
     if words[:1] == ["update"]:
-        return 0, "Reading package lists...\n", ""
+        only = next((word.partition("=")[2] for word in options if word.startswith("Dir::Etc::SourceList=")), "")
+        fault = kube_repository.refresh(root, only)
+        strict = bool(fault) and "APT::Update::Error-Mode=any" in options
+        return 100 if strict else 0, "Reading package lists...\n", fault
     if words[:1] != ["install"]:
         return 100, "", f"E: Invalid operation {' '.join(words)}\n"
     here = installed(root)
     gone = tuple(word[:-1] for word in words[1:] if word.endswith("-"))
     try:
-        change = resolve(root, [word for word in words[1:] if not word.endswith("-")], gone)
+        wanted = [word for word in words[1:] if not word.endswith("-")]
+        change = resolve(root, wanted, gone, offers=seen(root, argv))
     except Impossible as fault:
         return 100, "The following packages have unmet dependencies:\n", str(fault)
     held = [name for name in (*change.come, *change.gone) if here.get(name, {}).get("held")]
@@ -306,6 +342,7 @@ def dnf(root: str, argv: list[str]) -> Answer:
     ]
     verb, given = words[0], words[1:]
     if verb == "makecache":
+        kube_repository.refresh(root, next((word[7:] for word in argv if word.startswith("--repo=")), ""))
         return 0, "Metadata cache created.\n", ""
     if verb == "repoquery":
         return _repoquery(root, given, argv)
@@ -316,7 +353,7 @@ def dnf(root: str, argv: list[str]) -> Answer:
     if verb != "install":
         return 1, "", f"No such command: {verb}.\n"
     try:
-        change = resolve(root, [_spec(root, word) for word in given], streams=True)
+        change = resolve(root, [_spec(root, word) for word in given], streams=True, offers=seen(root, argv))
     except Impossible as fault:
         return 1, "", f"Error: {fault}"
     if change.gone and "--allowerasing" not in argv:
@@ -339,7 +376,7 @@ def _repoquery(root: str, given: list[str], argv: list[str]) -> Answer:
     enabled = state(root, INSTALLED + ".streams").get("nvidia-driver", "")
     every = "--disable-modular-filtering" in argv
     lines = set()
-    for one in index(root):
+    for one in seen(root, argv):
         if one.name in given and (every or one.stream in ("", enabled)):
             epoch, _colon, rest = one.version.rpartition(":")
             version, _dash, build = rest.partition("-")

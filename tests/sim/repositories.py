@@ -15,6 +15,7 @@ DRIVERS = ("535.261.03", "550.163.01", "580.95.05", "580.105.08")
 TOOLKIT = "1.17.8"
 PERSISTENCED = ("program:nvidia-persistenced", "service:nvidia-persistenced.service")
 MPS = ("program:nvidia-cuda-mps-control",)
+CONTAINERD = ("program:containerd", "service:containerd.service")
 FABRIC = ("program:nv-fabricmanager", "service:nvidia-fabricmanager.service")
 
 
@@ -56,6 +57,8 @@ def _nvidia_tools(kind: str) -> tuple[Offered, ...]:
 def _ubuntu(kernel: str) -> tuple[Offered, ...]:
     """Ubuntu's archive, the server branches."""
     found = [Offered(f"linux-headers-{kernel}", kernel.rpartition("-")[0], origin=_archive("linux"))]
+    version = "1.7.27-0ubuntu1~24.04.1"
+    found.append(Offered("containerd", version, brings=CONTAINERD, origin=_archive("linux")))
     for driver in DRIVERS:
         branch = f"{driver.split('.', maxsplit=1)[0]}-server"
         version = f"{driver}-0ubuntu0.24.04.1"
@@ -87,8 +90,9 @@ def _archive(name: str) -> str:
 
 
 def _rocky(kernel: str) -> tuple[Offered, ...]:
-    """NVIDIA's repository for the ninth release, with its module streams."""
+    """NVIDIA's repository for the ninth release, with its module streams; and Docker's."""
     found = [
+        Offered("containerd.io", "1.7.27-3.1.el9", brings=CONTAINERD, origin="docker-ce-stable"),
         Offered("kernel-devel", kernel.rpartition(".")[0], origin="baseos"),
         Offered("python3-dnf-plugin-versionlock", "4.3.0-13.el9", origin="baseos"),
     ]

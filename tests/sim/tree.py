@@ -18,6 +18,7 @@ from . import (
     grub,
     initramfs,
     kernel,
+    kube_profiles,
     loaders,
     modules,
     packages,
@@ -32,7 +33,7 @@ from .profiles import machine, present
 
 __all__ = ["PROFILES", "build", "copy", "machine", "present"]
 
-PROFILES = {**PLAIN, **gpu_profiles.PROFILES}
+PROFILES = {**PLAIN, **gpu_profiles.PROFILES, **kube_profiles.PROFILES}
 OS_RELEASE = {
     "debian": (
         'NAME="Debian GNU/Linux"',

@@ -41,6 +41,11 @@ UNIT = "kubelet.service"
 KUBE = ("kubeadm", "kubelet", "kubectl")
 PROGRAMS = {**{name: f"/usr/bin/{name}" for name in KUBE}, "containerd": "/usr/bin/containerd"}
 JOIN_FILE = "/var/lib/bcd-hostconfig/k8s-join.yaml"
+OFFERED = {  # by the distribution
+    "containerd": ["1.7.24~ds1-6+b4"],
+    "conntrack": ["1:1.4.8-2"],
+    "iptables": ["1.8.11-2"],
+}
 HEAD = "Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority\n"
 PATIENCE = 2.0  # seconds of a GET, whatever was asked
 BRIDGE = "/proc/sys/net/bridge/bridge-nf-call-"
@@ -102,18 +107,16 @@ class KubeHost(ContainerHost):
         if machine.library is None:
             del self.programs["nvidia-smi"]
         self.worker = HostWorker(self)
-        shelf = Shelf({"containerd": ["1.7.24~ds1-6"]})
+        shelf = Shelf({name: list(versions) for name, versions in OFFERED.items()})
         self.apt: PackageHost = apt_host(shelf, "debian", on_install=lambda _apt, package: self.bring(package))
         for program in ("dpkg-query", "apt-cache", "apt-get", "apt-mark", "dpkg"):
             self.programs[program] = _of_apt
-        self.programs.update(
-            {"systemctl": systemctl, "env": env, "sh": sh, "journalctl": journalctl, "modprobe": modprobe}
-        )
+        self.programs.update({"systemctl": systemctl, "journalctl": journalctl, "modprobe": modprobe})
         self.programs.update({"swapoff": swapoff, "swapon": swapon, "grep": grep, "losetup": nothing, "mount": nothing})
         for package in KUBE if installed else ():
             self.apt.come(package, f"{version}-1.1")
         if containerd:
-            self.apt.come("containerd", f"{containerd}~ds1-6")
+            self.apt.come("containerd", f"{containerd}~ds1-6+b4")
         for minor in range(24, 41):
             address = f"https://pkgs.k8s.io/core:/stable:/v1.{minor}/deb"
             self.sites[f"{address}/Release.key"] = Answer(200, KEY, "OK")
@@ -232,6 +235,9 @@ class KubeHost(ContainerHost):
             pair.write(super().read(certificate) or "")
             pair.flush()
             return https.get(url, min(timeout, PATIENCE), ca, pair.name)
+
+    def _call(self, argv: tuple[str, ...]) -> Answer:
+        return join(self, argv) if argv[3:4] == ("kubeadm-join",) else super()._call(argv)
 
     def act(self, step: Step) -> None:
         super().act(step)
@@ -388,16 +394,8 @@ def kubectl(host: FakeHost, argv: tuple[str, ...]) -> Answer:
     return Answer(said.rc, said.out, said.err)
 
 
-def env(host: FakeHost, argv: tuple[str, ...]) -> Answer:
-    """env NAME=VALUE... PROGRAM ..."""
-    at = next(at for at, word in enumerate(argv[1:], 1) if "=" not in word)
-    return host.programs[argv[at]](host, argv[at:])
-
-
-def sh(host: FakeHost, argv: tuple[str, ...]) -> Answer:
+def join(host: FakeHost, argv: tuple[str, ...]) -> Answer:
     """The program of a join, `sh -c SCRIPT kubeadm-join FILE`: a real shell runs it, with what kubeadm does here."""
-    if argv[1] != "-c" or argv[3:4] != ("kubeadm-join",):
-        return of(host).play(argv)
     here, path = of(host), argv[4]
     here.files[path] = File(here.stdin, 0o600)
     said = run_kubeadm(here.worker, ("kubeadm", "join", "--config", path))

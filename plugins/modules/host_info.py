@@ -12,8 +12,8 @@ short_description: Say what a host is made of and what it waits for
 version_added: 0.1.0
 description:
   - Returns, as the fact C(bcd), the host's kernel, CPUs, NUMA nodes with their huge pages, IOMMU and boot loader, its
-    NVIDIA driver and GPUs with their layouts and who uses them, which units were applied to it, and why it waits for a
-    reboot.
+    NVIDIA driver and GPUs with their layouts and who uses them, its kubelet and cluster, which units were applied to
+    it, and why it waits for a reboot.
   - Changes nothing and needs no root. What the account cannot read is null, and named in C(unreadable).
   - Without root, programs that other accounts run on a GPU, and pending releases of GPUs, are among that.
 options:
@@ -221,6 +221,27 @@ ansible_facts:
           returned: always
           type: dict
           sample: {"containerd": "1.7.27", "nvidia-ctk": "1.18.0"}
+        kubelet:
+          description:
+            - What Kubernetes has of the host, empty where it has nothing. Whether the kubelet's program is
+              C(installed), its C(version), and whether its service is C(active) and C(enabled).
+            - Whether the host has C(joined) a cluster, the C(server) that its kubelet talks to, its C(node) there, the
+              C(ca_pins) of the cluster, which are the SHA-256 of the public keys of its CA, and when its certificate
+              ends, C(certificate_expires), in UTC. Only root sees these.
+            - C(swap_allowed) is whether the cluster's kubelets run beside swap, null before a join.
+          returned: always
+          type: dict
+          sample:
+            installed: true
+            version: 1.34.2
+            active: true
+            enabled: true
+            joined: true
+            server: https://10.0.0.1:6443
+            node: gpu-01
+            ca_pins: [8a1f0c3e5b7d9f2a4c6e8b0d1f3a5c7e9b2d4f6a8c0e1b3d5f7a9c2e4b6d8f0a]
+            certificate_expires: "2027-11-30T00:01:21Z"
+            swap_allowed: false
         capabilities:
           description:
             - What the host can do for reservations, V(cdi), V(devices.limits) and V(binding.kubernetes) with a GPU and

@@ -127,6 +127,12 @@ def _runtimes(seen: Looking) -> dict[str, Any]:
     return runtimes(seen.host)
 
 
+def _kubelet(seen: Looking) -> Any:
+    from ..look.kubelet_facts import kubelet
+
+    return kubelet(seen.host)
+
+
 def _capabilities(seen: Looking) -> list[str]:
     """What the host can do for reservations; without an answer of nvidia-smi, which `gpus` tells of, nothing."""
     from ..look.gpu_facts import capabilities
@@ -150,10 +156,11 @@ FACTS: dict[str, Ask] = {
     "gpus": _gpus,
     "holds": _holds,
     "runtimes": _runtimes,
+    "kubelet": _kubelet,
     "capabilities": _capabilities,
     "applied": lambda seen: sorted(seen.records.applied()),
     "reboot_required": lambda seen: bool(seen.records.reboot_reasons()),
     "reboot_reasons": lambda seen: seen.records.reboot_reasons(),
     "rebooted_for": lambda seen: seen.records.rebooted_for(),
 }
-PARTLY = frozenset(("gpus",))  # facts that come with a sentence on each part that could not be read
+PARTLY = frozenset(("gpus", "kubelet"))  # facts that come with a sentence on each part that could not be read

@@ -13,13 +13,13 @@ from typing import Any, NamedTuple
 
 from ..core.errors import NotReady, Refused, StepFailed
 from ..core.plan import Past, Todo
-from ..core.step import Effect, fail, known_after, run
+from ..core.step import Effect, fail, known_after, remove, run
 from .debts import debt
 from .holds import Hold, claim
 from .kube_entry import CLEAN, LEFTOVERS, clean
 from .kube_kept import SERVICE, UNCORDON
 from .kube_node import address, pods_address, render
-from .kube_seen import CONTROL_PLANE, KUBELET_CONF, SOCKET, Joined, Membership, Node
+from .kube_seen import CONTROL_PLANE, KUBELET_CONF, RECORD, SOCKET, Joined, Membership, Node
 from .systemd import Service, control
 from .unit_names import K8S_JOIN as UNIT
 
@@ -85,6 +85,8 @@ def plan(todo: Todo, now: Leaving, past: Past) -> bool:
         if _is_busy(todo, now) or not _empty(todo, now, past) or not _reset(todo, now):
             return False
     _rest(todo, now.kubelet, is_due)
+    if now.record is not None:
+        todo.add(remove(RECORD, f"remove {RECORD}: this machine is a member no more"))
     _note_what_stays(todo, now.name)
     return True
 
@@ -222,6 +224,7 @@ def _unknown(value: Any) -> str:
 
 
 def _reset(todo: Todo, now: Leaving) -> bool:
+    """The reset, whose word is not taken for it: the record stays until a look shows that the membership is gone."""
     if not now.has_kubeadm:
         todo.add(
             fail(
@@ -236,6 +239,7 @@ def _reset(todo: Todo, now: Leaving) -> bool:
             ARGV,
             f"take this machine out of its cluster{f' {now.record.api_server}' if now.record else ''} (kubeadm reset)",
             disruption="service",
+            barrier=True,
             owes=(RESET,),
             pays=(RESET, UNCORDON, CLEAN),
             effects=(*(Effect("gone", path) for path in dict.fromkeys((*FILES, *now.files))), *stopped),

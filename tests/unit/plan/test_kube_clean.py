@@ -36,6 +36,7 @@ APPLIED = Past(applied={"k8s-join": {}})
 JOINING = Past(owed=frozenset(("clean join",)))
 RESETS = "kubeadm reset --force --cri-socket unix:///run/containerd/containerd.sock --skip-phases=remove-etcd-member"
 DISABLES = "systemctl disable --no-reload kubelet.service"
+FORGETS = "remove /var/lib/bcd-hostconfig/k8s-join.json"
 DRAINS = (
     "env HOME=/proc/none KUBECONFIG= KUBERC=off kubectl --kubeconfig /etc/kubernetes/kubelet.conf "
     "--request-timeout=30s drain gpu-01 --ignore-daemonsets --delete-emptydir-data --force "
@@ -61,10 +62,10 @@ def refusal(now: Leaving) -> str:
 
 def test_a_join_of_ours_is_emptied_reset_and_not_started_at_boot_any_more() -> None:
     found, follows = planned(NOW)
-    assert [" ".join(step.argv) for step in found.steps] == [DRAINS, RESETS, DISABLES]
-    drain, reset, _disable = found.steps
+    assert lines(NOW) == [DRAINS, RESETS, DISABLES, FORGETS]
+    drain, reset, _disable, _forget = found.steps
     assert (drain.tries, drain.barrier, drain.owes, drain.disruption) == (DRAIN, True, (UNCORDON,), "service")
-    assert (reset.owes, reset.disruption) == ((RESET,), "service")
+    assert (reset.owes, reset.barrier, reset.disruption) == ((RESET,), True, "service")
     assert set(reset.pays) == {RESET, UNCORDON, "clean join"}
     assert {step.lane for step in found.steps} == {""}
     assert follows
@@ -92,8 +93,8 @@ def test_a_join_that_no_record_names_yet_is_ours_all_the_same() -> None:
 
 def test_a_reset_that_was_killed_is_made_again() -> None:
     half = Leaving(None, RECORD, Service("loaded", "inactive", "enabled"), "gpu-01")
-    assert lines(half, Past(owed=frozenset((RESET,)))) == [RESETS, DISABLES]
-    assert lines(half._replace(files=("/etc/kubernetes/pki/ca.crt",))) == [RESETS, DISABLES]
+    assert lines(half, Past(owed=frozenset((RESET,)))) == [RESETS, DISABLES, FORGETS]
+    assert lines(half._replace(files=("/etc/kubernetes/pki/ca.crt",))) == [RESETS, DISABLES, FORGETS]
 
 
 @pytest.mark.parametrize(
@@ -108,7 +109,7 @@ def test_a_reset_that_was_killed_is_made_again() -> None:
 )
 def test_a_machine_that_was_reset_by_hand_is_not_reset_again(kubelet: Service, steps: list[str]) -> None:
     now = Leaving(None, RECORD, kubelet, "gpu-01")
-    assert lines(now) == steps
+    assert lines(now) == [*steps, FORGETS]
     assert planned(now)[1]
 
 
@@ -185,7 +186,7 @@ def test_a_machine_without_kubeadm_is_not_reset() -> None:
 
 
 def test_pods_are_evicted_as_long_as_there_are_some_or_more_may_come() -> None:
-    assert lines(DRAINED) == [RESETS, DISABLES]
+    assert lines(DRAINED) == [RESETS, DISABLES, FORGETS]
     assert lines(DRAINED._replace(pods=("default/db",)))[0] == DRAINS
     assert planned(DRAINED._replace(pods=("default/db",)))[0].steps[0].owes == ()  # an admin cordoned it
     assert lines(NOW._replace(pods=()))[0] == DRAINS
@@ -194,7 +195,7 @@ def test_pods_are_evicted_as_long_as_there_are_some_or_more_may_come() -> None:
 def test_pods_that_cannot_be_evicted_are_told_and_keep_nothing() -> None:
     past = Past(vain=frozenset((DRAIN,)), tried={DRAIN: "Cannot evict pod: disruption budget"})
     found, follows = planned(NOW, past)
-    assert [" ".join(step.argv) for step in found.steps] == [RESETS, DISABLES]
+    assert lines(NOW, past) == [RESETS, DISABLES, FORGETS]
     assert "default/db could not be evicted" in found.notes[0]
     assert "disruption budget" in found.notes[0]
     assert follows
@@ -205,14 +206,14 @@ def test_pods_that_cannot_be_evicted_are_told_and_keep_nothing() -> None:
 def test_an_api_server_that_is_away_keeps_nothing() -> None:
     away: Any = Unknown(NotReady("it is away"))
     found, follows = planned(NOW._replace(node=away, pods=()))
-    assert [" ".join(step.argv) for step in found.steps] == [RESETS, DISABLES]
+    assert lines(NOW._replace(node=away, pods=())) == [RESETS, DISABLES, FORGETS]
     assert found.notes[0] == "the pods of the node gpu-01 are not evicted before it is reset: it is away"
     assert follows
-    assert lines(NOW._replace(node=None, pods=())) == [RESETS, DISABLES]  # an admin has deleted it
-    assert lines(NOW._replace(node=EMPTIED, pods=away)) == [RESETS, DISABLES]
+    assert lines(NOW._replace(node=None, pods=())) == [RESETS, DISABLES, FORGETS]  # an admin has deleted it
+    assert lines(NOW._replace(node=EMPTIED, pods=away)) == [RESETS, DISABLES, FORGETS]
 
 
 def test_the_kubelet_is_not_stopped_twice() -> None:
     """kubeadm reset stops it, and check mode knows."""
-    (reset,) = (step for step in planned(DRAINED)[0].steps if step.argv[0] == "kubeadm")
+    (reset,) = (step for step in planned(DRAINED)[0].steps if step.argv[:1] == ("kubeadm",))
     assert ("fails", "systemctl is-active kubelet.service", "inactive\n") in [tuple(one) for one in reset.effects]

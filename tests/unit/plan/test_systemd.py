@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import pytest
 
+from ansible_collections.bettercompute.bcd.plugins.module_utils.core.errors import NotKnownYet
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.plan import Answer, Ask, Past, Todo
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.predict import PredictedHost
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.step import File, Step
 from ansible_collections.bettercompute.bcd.plugins.module_utils.look.systemd import (
     has_unit,
     is_active,
+    is_masked,
     service,
     systemd,
     unit_file,
@@ -24,6 +26,7 @@ from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.systemd imp
     Systemd,
     UnitFile,
     asks_active,
+    asks_enabled,
     control,
     drop_unit,
     keep_unit,
@@ -155,6 +158,45 @@ def test_a_look_at_a_unit_asks_the_manager_only_when_told_to(said: str, behind: 
     assert host.asked == []
     assert unit_file(host, NAME, TARGET, ask=True) == KEPT._replace(behind=behind)
     assert host.asked == [("systemctl", "show", "--property=NeedDaemonReload", "--value", NAME)]
+
+
+@pytest.mark.parametrize("verb", ["enable", "disable", "mask", "unmask"])
+def test_what_concerns_the_next_boot_reloads_nothing_by_itself(verb: str) -> None:
+    step = control(verb, NAME)
+    assert step.argv == ("systemctl", verb, "--no-reload", NAME)
+    assert step.disruption == "none"
+
+
+def test_what_is_masked_disabled_and_enabled_again_is_seen_so_by_a_prediction() -> None:
+    real = FakeHost({f"/usr/lib/systemd/system/{NAME}": TEXT}, {"systemctl": lambda _h, _a: Answer(0, "?\n")})
+    host = PredictedHost(real)
+    assert not is_masked(host, NAME)
+    host.apply(control("disable", NAME))
+    assert host.ask(asks_enabled(NAME)) == Answer(1, "disabled\n")
+    host.apply(control("mask", NAME))
+    assert is_masked(host, NAME)
+    assert host.ask(asks_enabled(NAME)) == Answer(1, "masked\n")
+    host.apply(control("unmask", NAME))
+    assert not is_masked(host, NAME)
+    with pytest.raises(NotKnownYet) as unknown:
+        host.ask(asks_enabled(NAME))
+    assert unknown.value.after == f"{NAME} is unmasked"
+    host.apply(control("enable", NAME))
+    assert host.ask(asks_enabled(NAME)) == Answer(0, "enabled\n")
+
+
+@pytest.mark.parametrize(
+    ("links", "files", "masked"),
+    [
+        ({PATH: "/dev/null"}, {}, True),
+        ({PATH: "/usr/lib/systemd/system/other.service"}, {}, False),
+        ({}, {PATH: ""}, True),  # systemd takes a unit file with nothing in it for a mask
+        ({}, {PATH: TEXT}, False),
+        ({}, {}, False),
+    ],
+)
+def test_what_counts_as_masked(links: dict[str, str], files: dict[str, str], masked: bool) -> None:
+    assert is_masked(FakeHost(files, links=links), NAME) is masked
 
 
 def test_systemctl_is_spelled_in_one_place() -> None:

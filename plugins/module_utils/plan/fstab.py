@@ -1,0 +1,41 @@
+# Copyright (c) 2026 bettercompute
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The swap lines of /etc/fstab: commented in a way of ours, and taken back to the byte."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+FSTAB = "/etc/fstab"
+MARK = "# off while this machine is a Kubernetes worker (bettercompute.bcd): "
+
+
+def starts_swap(line: str) -> bool:
+    """Whether a boot turns swap on for the line: its type is swap, and nothing says noauto. See fstab(5)."""
+    fields = line.split()
+    if len(fields) < 3 or fields[0].startswith("#") or fields[2] != "swap":
+        return False
+    return len(fields) < 4 or "noauto" not in fields[3].split(",")
+
+
+def swap_lines(text: str) -> tuple[str, ...]:
+    """The lines that turn swap on, in their order, each once."""
+    return tuple(dict.fromkeys(line for line in text.split("\n") if starts_swap(line)))
+
+
+def sources(text: str) -> tuple[str, ...]:
+    """What the swap lines name: a path, UUID=..., LABEL=..."""
+    return tuple(line.split()[0] for line in swap_lines(text))
+
+
+def turned_off(text: str) -> str:
+    """The text with those lines commented."""
+    return "\n".join(MARK + line if starts_swap(line) else line for line in text.split("\n"))
+
+
+def turned_on(text: str, lines: Collection[str]) -> str:
+    """The text with those of `lines` that still are as we commented them as they were before."""
+    return "\n".join(
+        line[len(MARK) :] if line.startswith(MARK) and line[len(MARK) :] in lines else line for line in text.split("\n")
+    )

@@ -1,0 +1,149 @@
+# Copyright (c) 2026 bettercompute
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Swap of a worker: off and kept off, since a kubelet refuses to run beside any line of /proc/swaps; given back later.
+
+A boot turns swap on by lines of fstab, by swap units (of packages, of an administrator, of the generator that finds
+partitions by their type), by zram-generator, and by services of their own. Each is kept from it in its own way, and
+swap.target is masked, by which systemd starts most of them.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from ..core.plan import Past, Todo
+from ..core.step import File
+from .files import HEADER, is_as
+from .fstab import swap_lines
+from .swap_record import HAND, Record
+from .systemd import RELOAD, Systemd
+
+UNIT = "k8s-join"
+SWAPS = "/proc/swaps"
+SWAPS_HEADER = "Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority\n"
+TARGET = "swap.target"
+ZRAM_FILE = "/etc/systemd/zram-generator.conf.d/zz-bcd-k8s.conf"
+# Services that turn swap on by a program of theirs, and how the paths of what they turn on begin.
+SERVICES = {
+    "dphys-swapfile.service": "/var/swap",
+    "swapspace.service": "/var/lib/swapspace/",
+    "zram-config.service": "/dev/zram",
+    "zramswap.service": "/dev/zram",
+}
+
+
+class Area(NamedTuple):
+    """A line of /proc/swaps: sizes are in KiB; the kernel's own priorities are below 0."""
+
+    path: str
+    kind: str = "partition"  # or "file"
+    size: int = 0
+    used: int = 0
+    priority: int = -2
+
+
+class SwapUnit(NamedTuple):
+    """A swap unit, or one of SERVICES, that is on this machine. `own`: its file lies in /etc, where a mask would be in
+    its way. `starts`: a boot starts it. `runs`: a service that is up."""
+
+    name: str
+    own: bool = False
+    starts: bool = False
+    runs: bool = False
+    masked: bool = False
+
+
+class Swap(NamedTuple):
+    """What is on, what a boot turns on, and what we recorded.
+
+    `fstab` has its text also where it is a link. `returns`: it has carriage returns. `zram`: devices of zram-generator
+    that become swap ("zram0"). `there`: the recorded paths that exist. `available`: memory in KiB that the kernel
+    could give. `kept_target`: swap.target is masked.
+    """
+
+    areas: tuple[Area, ...]
+    fstab: File | None = None
+    returns: bool = False
+    units: tuple[SwapUnit, ...] = ()
+    kept_target: bool = False
+    zram: tuple[str, ...] = ()
+    zram_file: File | None = None
+    record_file: File | None = None
+    record: Record = Record()
+    there: frozenset[str] = frozenset()
+    available: int = 0
+    systemd: Systemd = Systemd(False)
+
+
+def plan(todo: Todo, now: Swap, allowed: bool, past: Past) -> None:
+    """Turn swap off and keep it off; where the cluster's kubelets run beside swap (`allowed`), give it back."""
+    if allowed:
+        restore(todo, now, past)
+        return
+    if not is_off(now) or (RELOAD in past.owed and now.record_file is not None):
+        from .swap_off import turn_off
+
+        turn_off(todo, now, past)
+    todo.note(
+        *(
+            f"swap on {area.path} was on, and nothing that a boot starts names it: it stays off until this machine "
+            "leaves its cluster"
+            for area in now.record.areas
+            if area.by == HAND
+        )
+    )
+
+
+def restore(todo: Todo, now: Swap, past: Past) -> None:
+    """Give back what was turned off, as recorded."""
+    if now.record_file is not None or now.zram_file is not None:
+        from .swap_on import give_back
+
+        give_back(todo, now, past)
+
+
+def is_off(now: Swap) -> bool:
+    """Whether nothing is on, and nothing of a boot that is known turns it on."""
+    return (
+        not now.areas
+        and not swap_lines(now.fstab.text if now.fstab else "")
+        and not any(unit.starts or unit.runs for unit in now.units)
+        and (not now.zram or is_as(now.zram_file, zram_text(now.zram)))
+        and (now.kept_target or not now.systemd.running or now.record_file is None)
+    )
+
+
+def zram_text(devices: tuple[str, ...]) -> str:
+    """zram-generator makes no device on a host that has more memory than its host-memory-limit, in MiB."""
+    return HEADER + "".join(f"[{device}]\nhost-memory-limit = 1\n" for device in devices)
+
+
+def parse_swaps(text: str) -> tuple[Area, ...]:
+    """/proc/swaps: a line of titles, then path, type, size, used, priority; blanks in a path are octal."""
+    found = []
+    for line in text.splitlines()[1:]:
+        fields = line.split()
+        if len(fields) == 5 and all(re.fullmatch(r"-?\d+", field) for field in fields[2:]):
+            found.append(Area(_plain(fields[0]), fields[1], *(int(field) for field in fields[2:])))
+        elif fields:  # whatever it is, the kubelet counts it
+            found.append(Area(_plain(fields[0])))
+    return tuple(found)
+
+
+def _plain(path: str) -> str:
+    return re.sub(r"\\([0-7]{3})", lambda found: chr(int(found.group(1), 8)), path)
+
+
+def fails_on_swap(config: str) -> bool:
+    """Whether kubelets of this configuration (YAML) refuse to run beside swap: unless it says so in one plain way.
+
+    Only `failSwapOn: false` as a key of the one document counts; whatever else there is, such as flow style or an
+    anchor, is taken for yes.
+    """
+    lines = config.splitlines()
+    if sum(line.startswith(("---", "...")) for line in lines[1:]):
+        return True
+    said = [line for line in lines if "failSwapOn" in line and not line.lstrip().startswith("#")]
+    return len(said) != 1 or not re.fullmatch(r"failSwapOn:[ ]+(false|False|FALSE)[ ]*([ ]#.*)?", said[0])

@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from ..core.errors import NotKnownYet, NotReady, Refused, StepFailed
+from ..core.errors import NotKnownYet, Refused
 from ..core.plan import Past, Plan, Todo
-from ..core.step import fail, known_after, remove
+from ..core.step import remove
 from .allowed_clusters import refuse_others
 from .k8s_join_settings import FIELDS, check
 from .kube_entry import BLOCKING, CLEAN, Entry
-from .kube_seen import CONTROL_PLANE, KUBELET_CONF, RECORD, Joined, Settings
+from .kube_seen import CONTROL_PLANE, KUBELET_CONF, Joined, Settings
 from .node_name import node_name
 from .unit_names import K8S_JOIN as UNIT
 
@@ -127,34 +127,44 @@ def plan(want: Settings, now: Now, past: Past) -> Plan:
 
 def _parts(want: Settings, now: Now, past: Past) -> dict[str, Callable[[Todo], Any]]:
     """What a worker stands on, in this order."""
-    from . import containerd_kube, kube_kernel, kube_packages, swap
+    from . import kube_kernel, kube_packages, swap
 
     return {
         "packages": lambda todo: kube_packages.plan(todo, want, now.parts.software, past),
         "kernel": lambda todo: kube_kernel.plan(todo, now.parts.kernel, past),
         "swap": lambda todo: swap.plan(todo, now.parts.swap, now.swap_allowed, past),
-        "containerd": lambda todo: containerd_kube.plan(todo, now.parts.containerd, past),
+        "containerd": lambda todo: _containerd(todo, now.parts, past),
     }
 
 
+def _containerd(todo: Todo, parts: Parts, past: Past) -> None:
+    """One that has to be installed first is looked at then."""
+    if not parts.software.has_containerd:
+        from .kube_install import RUNTIME
+
+        raise NotKnownYet(RUNTIME)
+    from .containerd_kube import plan as configure
+
+    configure(todo, parts.containerd, past)
+
+
 def _stands(todo: Todo, want: Settings, now: Now, past: Past) -> bool:
-    """Plan what the join stands on, without a lane: where one of it fails, is held back or waits, nothing is joined.
+    """Plan what the join stands on, without lanes: where one of it fails, is held back or waits, nothing is joined.
 
     What is only not known yet, in check mode, ends itself alone.
     """
     for part, planner in _parts(want, now, past).items():
-        try:
-            work = planner(todo)
-        except NotKnownYet as unknown:
-            todo.add(known_after(part, unknown.after, lane=part))
-            continue
-        except NotReady as fault:
-            todo.wait("NotReady", fault.message)
-            return False
-        except StepFailed as fault:
-            todo.add(fail(f"look at {part}", fault.message, retryable=fault.retryable))
-            return False
-        if work is not None and work.stuck:
+        apart = Todo()
+        with apart.lane(part):
+            planner(apart)
+        found = apart.plan()
+        todo.add(*(step if step.kind == "later" else step._replace(lane="") for step in found.steps))
+        for wait in found.pending:
+            todo.wait(wait.reason, wait.message)
+        for condition in found.conditions:
+            todo.condition(condition.type, condition.reason, condition.message)
+        todo.note(*found.notes)
+        if found.pending or any(step.kind == "fail" for step in found.steps):
             return False
     return True
 
@@ -193,6 +203,4 @@ def absent(now: Going, past: Past) -> Plan:
     for part, planner in parts.items():
         with todo.lane(part):
             planner()
-    if now.leaving.record is not None:
-        todo.add(remove(RECORD, f"remove {RECORD}"))
     return todo.plan()

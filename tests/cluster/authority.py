@@ -69,11 +69,14 @@ class Made(Authority):
         """Leave what a server without cryptography needs for these nodes."""
         (folder / "clients").mkdir(parents=True, exist_ok=True)
         (folder / "ca.crt").write_text(self.pem, encoding="utf-8")
-        (folder / "server.pem").write_text(self.serving(), encoding="utf-8")
+        pairs = {"server": self.serving()}
         for node in nodes:
-            (folder / f"clients/{node}.pem").write_text(self.client(node), encoding="utf-8")
-            expired = self.client(node, int(time.time()) - 86_400)
-            (folder / f"clients/{node}.expired.pem").write_text(expired, encoding="utf-8")
+            pairs[f"clients/{node}"] = self.client(node)
+            pairs[f"clients/{node}.expired"] = self.client(node, int(time.time()) - 86_400)
+        for name, pair in pairs.items():
+            path = folder / f"{name}.pem"
+            path.touch(0o600)
+            path.write_text(pair, encoding="utf-8")
 
     def _pair(self, subject: tuple[tuple[str, str], ...], not_after: int, hosts: tuple[str, ...] = ()) -> str:
         from cryptography.hazmat.primitives import serialization

@@ -44,6 +44,9 @@ def kubectl(worker: Worker, argv: tuple[str, ...]) -> Answer:
             flags[name] = rest.pop(0)
         else:
             flags[name] = value or "true"
+    if words[:1] == ["version"] and "client" in flags:
+        said.out(f"clientVersion:\n  gitVersion: v{worker.version}\n  major: '1'\n  minor: '{worker.minor}'")
+        return said.answer(0)
     known = access(worker, flags.get("kubeconfig", "/root/.kube/config"))
     try:
         if known is None:
@@ -153,6 +156,14 @@ def _drain(client: Client, words: list[str], flags: dict[str, str], said: Said) 
         raise Ended(
             f'error: unable to drain node "{name}" due to error: cannot delete DaemonSet-managed Pods (use '
             f"--ignore-daemonsets to ignore): {listed}, continuing command..."
+        )
+    selected = flags.get("pod-selector") != "!pod-template-generation"  # a label of a DaemonSet's pods
+    if daemons and selected:  # kubectl looks at what owns them, which no node may, and evicts nothing then
+        raise Ended(
+            f'error: unable to drain node "{name}" due to error: daemonsets.apps '
+            f'"{daemons[0]["metadata"]["name"]}" is forbidden: User "system:node:{name}" cannot get resource '
+            f'"daemonsets" in API group "apps" in the namespace "{daemons[0]["metadata"]["namespace"]}", continuing '
+            "command..."
         )
     faults = []
     for pod in pods:

@@ -38,6 +38,7 @@ class Died(Exception):
 
 def start(worker: Worker) -> bool:
     """Start: whether it stays up, with its last words in the log where it does not."""
+    worker.is_registered = False
     try:
         _check_flags(worker)
         _check_machine(worker, _config(worker))
@@ -108,7 +109,7 @@ def _is_alive(worker: Worker, known: Access) -> bool:
 
 
 def sync(worker: Worker) -> None:
-    """One round of a kubelet that is up: its certificate, its Node."""
+    """One round of a kubelet that is up: its certificate, its Node, which it registers once after a start."""
     try:
         known = access(worker, KUBELET_CONF)
         if known is None:
@@ -117,7 +118,10 @@ def sync(worker: Worker) -> None:
             bootstrap = access(worker, BOOTSTRAP_CONF)
             if bootstrap is None or not _request_certificate(worker, bootstrap):
                 return
-        _register(worker, known.client(worker))
+        if worker.is_registered:
+            _report(worker, known.client(worker))
+        else:
+            _register(worker, known.client(worker))
     except Unreached as fault:
         worker.log(f'"Unable to register node with API server" err="{fault}" node="{worker.node_name()}"')
 
@@ -153,10 +157,19 @@ def _register(worker: Worker, client: Client) -> None:
     if asked.code >= 300:
         worker.log(f'"Unable to register node with API server" err="{_quoted(asked.message)}" node="{name}"')
         return
+    worker.is_registered = True
+    _report(worker, client)
+
+
+def _report(worker: Worker, client: Client) -> None:
+    """Its status; of a Node that is gone it complains, and never makes it again."""
+    name = worker.node_name()
     ready = [{"type": "Ready", "status": "True", "reason": "KubeletReady"}]
     info = {"kubeletVersion": f"v{worker.kubelet_version}", "containerRuntimeVersion": "containerd://1.7.24"}
     body = {"status": {"conditions": ready, "nodeInfo": info}}
-    client.call("PATCH", f"/api/v1/nodes/{name}/status", body, "application/strategic-merge-patch+json")
+    asked = client.call("PATCH", f"/api/v1/nodes/{name}/status", body, "application/strategic-merge-patch+json")
+    if asked.code >= 300:
+        worker.log(f'"Error updating node status, will retry" err="{_quoted(asked.message)}"')
 
 
 def _resync(client: Client, node: Object, seen: Reply) -> Reply:

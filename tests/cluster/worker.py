@@ -36,6 +36,7 @@ class Worker:
     has_runtime_config = True
     verification: Sequence[str] = ()
     pace = 0.5
+    is_registered = False  # by the kubelet that runs
 
     @property
     def minor(self) -> int:

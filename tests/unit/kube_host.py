@@ -135,7 +135,7 @@ class KubeHost(ContainerHost):
         """What a package brings to the disk."""
         if package == "kubelet":
             self.services.add(UNIT, SERVICE.format("kubelet"))
-            self.programs["kubelet"] = nothing
+            self.programs["kubelet"] = kubelet_version
         elif package in ("kubeadm", "kubectl"):
             self.programs[package] = kubeadm if package == "kubeadm" else kubectl
         elif package == "containerd":
@@ -387,6 +387,11 @@ def kubeadm(host: FakeHost, argv: tuple[str, ...]) -> Answer:
     return Answer(said.rc, said.out, said.err)
 
 
+def kubelet_version(host: FakeHost, _argv: tuple[str, ...]) -> Answer:
+    """kubelet --version."""
+    return Answer(0, f"Kubernetes v{of(host).worker.kubelet_version}\n")
+
+
 def kubectl(host: FakeHost, argv: tuple[str, ...]) -> Answer:
     of(host).typed.append(argv)
     said = run_kubectl(of(host).worker, argv)
@@ -438,8 +443,11 @@ def in_a_shell(argv: tuple[str, ...], stdin: str, said: Said) -> Answer:
 
 
 def journalctl(host: FakeHost, argv: tuple[str, ...]) -> Answer:
-    """journalctl -u kubelet -n N."""
-    count = int(argv[argv.index("-n") + 1]) if "-n" in argv else 10
+    """journalctl --unit=kubelet.service --lines=N."""
+    words = {word.partition("=")[0]: word.partition("=")[2] for word in argv[1:]}
+    if words.get("--unit") != UNIT:
+        return Answer(0, "-- No entries --\n")
+    count = int(words.get("--lines", "1000"))
     return Answer(0, "".join(f"{line}\n" for line in of(host).journal[-count:]))
 
 

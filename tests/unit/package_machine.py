@@ -15,7 +15,9 @@ from fnmatch import fnmatchcase
 from typing import Optional
 
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.plan import Answer
+from tests.unit import package_sources
 from tests.unit.fake_host import FakeHost
+from tests.unit.package_sources import Repository
 
 STAMP = "/var/lib/bcd-hostconfig/package-index"
 OS_RELEASE = {
@@ -32,9 +34,10 @@ Installing = Optional[Callable[["PackageHost", str], None]]
 class Shelf:
     """What the repositories carry, oldest first of each name, and what is installed of it.
 
-    `carried` becomes the index at a refresh. `conflicts` are names that go when one comes; `exact` what a package
-    depends on at its own version; `streams` of the dnf module nvidia-driver map to the marks that a listing shows;
-    `needs_stream` says which stream a package is only offered by.
+    `carried` becomes the index at a refresh, and what those of `net` carry (repositories by address) which a file of
+    the host names. `conflicts` are names that go when one comes; `exact` what a package depends on at its own version;
+    `streams` of the dnf module nvidia-driver map to the marks that a listing shows; `needs_stream` says which stream a
+    package is only offered by.
     """
 
     def __init__(self, carried: dict[str, list[str]], fresh: bool = True) -> None:
@@ -52,6 +55,16 @@ class Shelf:
         self.streams: dict[str, str] = {}
         self.needs_stream: dict[str, str] = {}
         self.lies = False  # exit 0, nothing done
+        self.net: dict[str, Repository] = {}
+        self.read: set[str] = set()  # the addresses whose index is there
+
+    def refresh(self, whole: bool) -> None:
+        """Take what was read into the index, and all that is `carried` too."""
+        if whole:
+            self.index = {name: list(versions) for name, versions in self.carried.items()}
+        for address in sorted(self.read):
+            for name, versions in self.net[address].carried.items():
+                self.index[name] = list(dict.fromkeys((*versions, *self.carried.get(name, []))))
 
 
 class PackageHost(FakeHost):
@@ -133,6 +146,9 @@ def dpkg_query(host: FakeHost, argv: tuple[str, ...]) -> Answer:
 
 def apt_cache(host: FakeHost, argv: tuple[str, ...]) -> Answer:
     shelf = of(host)
+    broken = package_sources.conflict(host)
+    if broken:
+        return broken
     if argv[1] == "show":
         out = ""
         for spec in argv[2:]:
@@ -149,9 +165,13 @@ def apt_cache(host: FakeHost, argv: tuple[str, ...]) -> Answer:
 
 def apt_get(host: FakeHost, argv: tuple[str, ...]) -> Answer:
     shelf = of(host)
+    broken = package_sources.conflict(host)
+    if broken:
+        return broken
     if "update" in argv:
-        shelf.index = {name: list(versions) for name, versions in shelf.carried.items()}
-        return Answer(0, "Reading package lists...\n")
+        answer = package_sources.apt_update(host, argv, shelf.net, shelf.read)
+        shelf.refresh(whole="SourceList" not in " ".join(argv))
+        return answer
     return _purge(host, argv) if "purge" in argv else _apt_install(host, argv)
 
 
@@ -283,9 +303,12 @@ def dnf_host(shelf: Shelf, distribution: str = "rocky9", on_install: Installing 
 def dnf(host: FakeHost, argv: tuple[str, ...]) -> Answer:
     shelf = of(host)
     words = [word for word in argv[1:] if not word.startswith("-")]
+    if _is_five(host) and any(word.startswith("--disableexcludes") for word in argv):
+        return Answer(2, "", f'Unknown argument "--disableexcludes" for command "{words[0]}".\n')
     if words[0] == "makecache":
-        shelf.index = {name: list(versions) for name, versions in shelf.carried.items()}
-        return Answer(0, "")
+        answer = package_sources.dnf_makecache(host, argv, shelf.net, shelf.read)
+        shelf.refresh(whole="--repo=" not in " ".join(argv))
+        return answer
     if words[0] == "repoquery":
         if not shelf.index and "-C" in argv:
             return Answer(1, "", "Error: Cache-only enabled but no cache for 'cuda-rhel9-x86_64'\n")
@@ -301,9 +324,15 @@ def dnf(host: FakeHost, argv: tuple[str, ...]) -> Answer:
 LOCKS_ASIDE = {"--disableplugin=versionlock", "--setopt=disable_excludes=*"}
 
 
+def _is_five(host: FakeHost) -> bool:
+    return host.links.get("/usr/bin/dnf") == "dnf5"
+
+
 def _repoquery(host: FakeHost, argv: tuple[str, ...], names: list[str]) -> Answer:
     shelf, rows = of(host), ""
     for name in names:
+        if name in package_sources.dnf_excluded(host, argv, _is_five(host)):
+            continue
         stream = shelf.needs_stream.get(name)
         if stream and "[e]" not in shelf.streams.get(stream, "") and "--disable-modular-filtering" not in argv:
             continue
@@ -353,6 +382,8 @@ def _dnf_install(host: FakeHost, argv: tuple[str, ...], specs: list[str]) -> Ans
     for spec in specs:
         name, version = _spec(shelf, spec)
         stream = shelf.needs_stream.get(name)
+        if name in package_sources.dnf_excluded(host, argv, _is_five(host)):
+            return Answer(1, "", f"All matches were filtered out by exclude filtering for argument: {spec}\n")
         if not name or (stream and "[e]" not in shelf.streams.get(stream, "")):
             return Answer(1, "", f"No match for argument: {spec}\nError: Unable to find a match: {spec}\n")
         if _is_locked(host, name, version):

@@ -1,0 +1,222 @@
+# Copyright (c) 2026 bettercompute
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The installation of what a worker lacks: the repository, its index, one version of all, and their holds."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from ..core.plan import Past, Todo
+from ..core.state import render
+from ..core.step import Effect, Step, fail
+from .kube_packages import HELD, ID, KEY, KUBE, REPO, SOURCE, UNFINISHED, Software, hold_debts, minor_of
+from .kube_repository import address, armoured, key_address, repo, source
+from .kube_seen import Settings
+from .package_rows import upstream
+from .packages import Offer, Source, Wanted, Work, not_offered, offers, refresh, version_key
+from .packages_install import install
+from .unit_names import K8S_JOIN as UNIT
+
+INSTALLED = "the Kubernetes packages are installed"  # a clause: what they bring is known after it
+REFRESH = f"refresh {ID}"  # the debt of our repository's index
+REFUSED = "the Kubernetes repository"  # the lane of what is wrong with it: that of the packages has ended by then
+PROGRAMS = (*KUBE, "crictl")
+BRINGS = (
+    *(f"/usr/bin/{name}" for name in PROGRAMS),
+    "/usr/lib/systemd/system/kubelet.service",
+    "/usr/lib/systemd/system/kubelet.service.d",
+    "/lib/systemd/system/kubelet.service",
+    "/etc/default/kubelet",
+    "/etc/sysconfig/kubelet",
+    "/opt/cni",
+)
+RUNTIME = "containerd is installed"
+RUNTIME_BRINGS = (
+    "/usr/bin/containerd",
+    "/usr/lib/systemd/system/containerd.service",
+    "/lib/systemd/system/containerd.service",
+    "/etc/containerd",
+    "/run/containerd",
+)
+# Of a signature: gpgv's words as apt and dnf print them, and those of sqv, which apt asks from Debian 13 on.
+SIGNATURE = re.compile(
+    r"EXPKEYSIG|KEYEXPIRED|NO_PUBKEY|BADSIG|REVKEYSIG|is not signed|signatures? (?:were|was) invalid|"
+    r"signature verification|GPG|/sqv|not considered secure|Policy rejected|InRelease is not valid",
+)
+EXPIRED = re.compile(r"EXPKEYSIG|KEYEXPIRED|expired", re.IGNORECASE)
+
+
+class Choice(NamedTuple):
+    """What is to be installed, or why nothing can be; `final`: another try brings nothing else."""
+
+    wanted: tuple[Wanted, ...] = ()
+    problem: str = ""
+    final: bool = False
+
+
+def install_missing(todo: Todo, want: Settings, now: Software, past: Past) -> Work:
+    """Plan what is missing or half done. Raises Refused for a key that is none."""
+    if REFRESH in past.vain:
+        said = past.tried.get(REFRESH, "")
+        todo.add(_unread(want, now, said)._replace(lane=REFUSED))
+        return Work(stuck=True)
+    if not now.lacks:
+        return _finish(todo, now, past)
+    changed = bool(now.missing) and _keep_repository(todo, want, now)
+    at = _source(want, now) if now.missing else None
+    refreshed = refresh(todo, now.packages, past, at, changed, effects=brought(now))
+    lift = now.elsewhere.name if now.elsewhere else ID
+    names = names_of(now)
+    choice = choose(want, now, offers(now.packages, past, names, every=False, lift=lift) if names else ())
+    if choice.problem:
+        not_offered(todo, f"install {', '.join(now.lacks)}", choice.problem, refreshed, retryable=not choice.final)
+        return Work(planned=True) if refreshed else Work(stuck=True)
+    return _install(todo, now, past, choice.wanted, lift)
+
+
+def names_of(now: Software) -> tuple[str, ...]:
+    """The packages of which the index is asked what it offers."""
+    return (*now.missing, *(() if now.has_containerd else ("containerd", "containerd.io")))
+
+
+def is_mirrored(want: Settings, now: Software, offered: tuple[Offer, ...]) -> bool:
+    """Whether what is missing of KUBE is offered already."""
+    return bool(now.missing) and not _kube(want, now, offered).problem
+
+
+def brought(now: Software) -> tuple[Effect, ...]:
+    """What is known only once what is missing is installed."""
+    effects: list[Effect] = []
+    if now.missing:
+        effects += [Effect("program", name, INSTALLED) for name in PROGRAMS if name not in now.versions]
+        effects += [Effect("appears", path, INSTALLED) for path in BRINGS]
+    if not now.has_containerd:
+        effects += [Effect("program", name, RUNTIME) for name in ("containerd", "ctr")]
+        effects += [Effect("appears", path, RUNTIME) for path in RUNTIME_BRINGS]
+    return tuple(effects)
+
+
+def _finish(todo: Todo, now: Software, past: Past) -> Work:
+    """Have dpkg finish what it left half done."""
+    return install(todo, now.packages, past, tuple(Wanted(name) for name in now.broken), barrier=True)
+
+
+def _install(todo: Todo, now: Software, past: Past, wanted: tuple[Wanted, ...], lift: str) -> Work:
+    """One transaction; apt's holds are recorded as ours first, dnf's are the excludes of the repository."""
+    by_apt = now.packages.manager == "apt"
+    ours = tuple(want.name for want in wanted if want.version)
+    held = tuple(sorted({*now.held, *ours}))
+    if by_apt and ours and held != now.held:
+        from .files import keep
+
+        keep(todo, HELD, render({"held": list(held)}), None, mode=0o600)
+    return install(
+        todo,
+        now.packages,
+        past,
+        wanted,
+        hold=by_apt and bool(ours),
+        effects=brought(now),
+        owes=(UNFINISHED, *(hold_debts(ours) if by_apt else ())),
+        pays=(UNFINISHED,),
+        barrier=True,
+        lift=lift,
+    )
+
+
+# -- the repository
+
+
+def _keep_repository(todo: Todo, want: Settings, now: Software) -> bool:
+    """Plan our files of it where the host has nothing else that offers what is missing; whether they change.
+
+    The key is a new one each time that the makers have made its life longer: what is there is not trusted to be it.
+    """
+    from .files import drop, keep
+
+    owes = (REFRESH,)
+    if now.elsewhere is not None:
+        todo.note(f"{UNIT}: {now.elsewhere.path} names the repository of {want.minor}, and is used as it is")
+        gone = [drop(todo, path, file, owes=owes) for path, file in ((SOURCE, now.source), (REPO, now.repo))]
+        return any(gone)
+    if now.mirrored:
+        return False
+    if now.packages.manager != "apt":
+        return keep(todo, REPO, repo(want.minor), now.repo, owes=owes)
+    key = armoured(str(now.fetched), key_address(want.minor))
+    wrote = keep(todo, KEY, key, now.key, owes=owes, why=": it is not the repository's key of today")
+    return keep(todo, SOURCE, source(want.minor), now.source, owes=owes) or wrote
+
+
+def _source(want: Settings, now: Software) -> Source | None:
+    """What is refreshed by itself; None where what is missing comes from the host's own sources."""
+    by_apt = now.packages.manager == "apt"
+    if now.elsewhere is not None:
+        where, words = (now.elsewhere.path if by_apt else now.elsewhere.name), now.elsewhere.path
+    elif now.mirrored:
+        return None
+    else:
+        where, words = (SOURCE if by_apt else ID), f"the Kubernetes {want.minor} repository"
+    return Source(where, words, REFRESH)
+
+
+def _unread(want: Settings, now: Software, said: str) -> Step:
+    """What is said where the index of the repository could not be read."""
+    where = address(want.minor, "deb" if now.packages.manager == "apt" else "rpm")
+    action = f"read the index of {where}"
+    words = " ".join(re.sub(r".*? exited with \d+: ", "", said, count=1, flags=re.DOTALL).split())
+    if not SIGNATURE.search(said):
+        return fail(action, f"{UNIT}: {where} cannot be read ({words}): see whether this host reaches it")
+    why = "its key has expired" if EXPIRED.search(said) else "its signature is not accepted"
+    mend = f"mend {now.elsewhere.path}" if now.elsewhere else "name it in a file of your own under a key that is good"
+    return fail(
+        action,
+        f"{UNIT}: this host does not trust {where}, {why} ({words}): set kubernetesVersion to a newer minor that the "
+        f"cluster accepts, or {mend}, such as the Release.key of the newest minor; nothing is installed unsigned",
+        retryable=False,
+    )
+
+
+# -- the version
+
+
+def choose(want: Settings, now: Software, offered: tuple[Offer, ...]) -> Choice:
+    """The missing of KUBE at one version, that of those which are there, and containerd where there is none."""
+    kube = _kube(want, now, offered) if now.missing else Choice()
+    tools = tuple(Wanted(name) for name in now.tools)
+    if kube.problem or now.has_containerd:
+        return kube._replace(wanted=(*kube.wanted, *tools))
+    there = {offer.name for offer in offered}
+    name = next((name for name in ("containerd", "containerd.io") if name in there), "")
+    if name:
+        return Choice((*kube.wanted, Wanted(name), *tools))
+    docker = "" if now.packages.manager == "apt" else " (https://download.docker.com/linux has it as containerd.io)"
+    return Choice(
+        problem=f"{UNIT}: no package source of this host ({now.packages.distribution.words}) offers containerd: add "
+        f"one that does{docker}, or install containerd by hand",
+        final=True,
+    )
+
+
+def _kube(want: Settings, now: Software, offered: tuple[Offer, ...]) -> Choice:
+    builds: dict[str, dict[str, str]] = {name: {} for name in now.missing}  # by name, by the makers' version
+    for offer in offered:
+        version = upstream(offer.version)
+        if offer.name in builds and minor_of(version) == want.minor and "~" not in offer.version:
+            known = builds[offer.name].get(version, "")
+            if not known or version_key(known) < version_key(offer.version):
+                builds[offer.name][version] = offer.version
+    in_all = sorted(set.intersection(*(set(found) for found in builds.values())), key=version_key)
+    here = sorted({version for version in now.versions.values() if version}, key=version_key)
+    version = here[-1] if here else want.version or (in_all[-1] if in_all else want.minor)
+    if version in in_all:
+        return Choice(tuple(Wanted(name, builds[name][version]) for name in now.missing))
+    have = f"they offer {', '.join(in_all[-4:])}" if in_all else f"they offer none of {want.minor}"
+    beside = f" beside {', '.join(f'{name} {has}' for name, has in sorted(now.versions.items()))}" if here else ""
+    return Choice(
+        problem=f"{UNIT}: no package source of this host ({now.packages.distribution.words}) offers "
+        f"{', '.join(now.missing)} {version}{beside}; {have}: set kubernetesVersion to a version that is offered, or "
+        "mend the package sources"
+    )

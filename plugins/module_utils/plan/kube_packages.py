@@ -1,0 +1,228 @@
+# Copyright (c) 2026 bettercompute
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The packages of a worker: kubeadm, kubelet and kubectl of one version, and containerd where no runtime is there.
+
+What is installed stays as it is: a kubelet is upgraded in an order that only its cluster's admin knows. What is missing
+comes from the host's own package sources where they offer it (a mirror), else from the repository of the minor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from ..core.errors import Refused
+from ..core.plan import Past, Todo
+from ..core.state import STATE
+from ..core.step import File
+from .debts import debt
+from .distribution import Distribution
+from .kube_seen import Settings
+from .package_rows import upstream
+from .packages import Packages, Work, settle_holds
+from .unit_names import K8S_JOIN as UNIT
+
+LANE = "packages"
+KUBE = ("kubeadm", "kubectl", "kubelet")
+CONTAINERD = ("containerd", "containerd.io", "containerd2", "containerd-app", "containerd-stable", "moby-containerd")
+OTHERS = ("docker-ce", "docker.io", "moby-engine", "cri-o")  # runtimes, or what brings one
+OTHER_PROGRAMS = ("dockerd", "crio")
+# Programs without which kubeadm joins nothing, and which not every release of kubelet's package depends on: that of
+# 1.31.14 lost conntrack, which kubeadm asks for before 1.32, and newer ones only recommend iptables.
+TOOLS = {
+    "conntrack": {"debian": "conntrack", "rhel": "conntrack-tools", "fedora": "conntrack-tools"},
+    "iptables": {"debian": "iptables", "rhel": "iptables", "fedora": "iptables-nft"},
+}
+WITHOUT_CONNTRACK = 32  # from this minor on
+NAMES = (*KUBE, *CONTAINERD, *OTHERS, "conntrack", "conntrack-tools", "iptables", "iptables-nft")
+FAMILIES = ("debian", "rhel", "fedora")  # for which there is a repository
+OLDEST = 24  # the first minor that has one
+ID = "bcd-kubernetes"
+SOURCE = f"/etc/apt/sources.list.d/{ID}.list"
+KEY = f"/etc/apt/keyrings/{ID}.asc"
+REPO = f"/etc/yum.repos.d/{ID}.repo"
+HELD = f"{STATE}/k8s-packages.json"  # the packages whose hold is ours
+UNFINISHED = debt("install", ID)
+
+
+class Elsewhere(NamedTuple):
+    """Another file of the host that names the repository, and its id there ("" where ids are not known of)."""
+
+    path: str
+    name: str = ""
+
+
+class Software(NamedTuple):
+    """What a host has of it. `packages` are those of NAMES; its `manager` is "" on a distribution that nobody knows.
+
+    `programs` maps those of KUBE that are there without a package of the name to their versions, "" where one does not
+    tell; `runtimes` are the programs of container runtimes that are there without a package; `tools` are the packages
+    of TOOLS that have to come with what is missing. `source`, `key` and
+    `repo` are our files, `held` the packages whose hold is ours, by our record. `elsewhere` is another file that names
+    the repository, `mirrored`: the sources of the host offer, without ours, what is missing. `fetched` is the text of
+    the repository's key ("" where none is needed); it raises where it could not be fetched.
+    """
+
+    packages: Packages
+    programs: Mapping[str, str] = {}
+    runtimes: tuple[str, ...] = ()
+    tools: tuple[str, ...] = ()
+    source: File | None = None
+    key: File | None = None
+    repo: File | None = None
+    held: tuple[str, ...] = ()
+    elsewhere: Elsewhere | None = None
+    mirrored: bool = False
+    fetched: str = ""
+
+    @property
+    def versions(self) -> dict[str, str]:
+        """The makers' versions of what is there of KUBE, "1.31.14", "" where one is not known."""
+        found = {name: upstream(self.packages.version(name)) for name in KUBE if name in self.packages.installed}
+        return {**self.programs, **found}
+
+    @property
+    def kubeadm(self) -> str:
+        """kubeadm's version, "" where it is not there or does not tell."""
+        return self.versions.get("kubeadm", "")
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """Those of KUBE that are not there."""
+        return tuple(name for name in KUBE if name not in self.versions)
+
+    @property
+    def lacks(self) -> tuple[str, ...]:
+        """Everything that has to be installed, by package."""
+        return (*self.missing, *(() if self.has_containerd else ("containerd",)), *self.tools)
+
+    @property
+    def broken(self) -> tuple[str, ...]:
+        """Those of KUBE and of containerd's packages that a killed dpkg left half done."""
+        found = self.packages.installed
+        return tuple(name for name in (*KUBE, *CONTAINERD) if name in found and not found[name].whole)
+
+    @property
+    def has_containerd(self) -> bool:
+        """Whether containerd is there, by whichever package, or by hand."""
+        return "containerd" in self.runtimes or any(name in self.packages.installed for name in CONTAINERD)
+
+
+def plan(todo: Todo, want: Settings, now: Software, past: Past) -> Work:
+    """Plan the packages; raises Refused before anything is planned for what cannot be.
+
+    Planned too is what is known only after the package index is refreshed; stuck is what fails, which the plan says.
+    """
+    check_versions(todo, want, now)
+    if not (now.lacks or now.broken):
+        with todo.lane(LANE):
+            settle_holds(todo, now.packages, past, KUBE, hold=False, pays=(UNFINISHED,))
+        return Work()
+    refuse_unserved(want, now)
+    from .kube_install import install_missing
+
+    come: list[Work] = []
+    with todo.lane(LANE):
+        come.append(install_missing(todo, want, now, past))
+    return come[0] if come else Work(stuck=True)  # the lane has told why
+
+
+def absent(todo: Todo, now: Software, past: Past) -> None:
+    """Plan that our repository, its key and our holds go; the packages stay, which is noted."""
+    from .files import drop
+
+    if now.held and now.packages.manager:
+        from .packages_install import release
+
+        release(todo, now.packages, now.held)
+    if now.held:
+        from ..core.step import remove
+
+        todo.add(remove(HELD, f"remove {HELD}"))
+    for path, file in ((SOURCE, now.source), (KEY, now.key), (REPO, now.repo)):
+        drop(todo, path, file)
+    stay = [name for name in (*KUBE, *CONTAINERD) if name in now.packages.installed]
+    if stay:
+        todo.note(f"{UNIT}: the packages {', '.join(stay)} stay installed: remove them by hand if nothing needs them")
+
+
+# -- what is refused
+
+
+def minor_of(version: str) -> str:
+    """ "1.31" of "1.31.14"; "" where it is not known."""
+    return ".".join(version.split(".")[:2])
+
+
+def check_versions(todo: Todo, want: Settings, now: Software) -> None:
+    """Refuse what is there of different minors, or of another minor than is asked for; note another patch."""
+    known = {name: version for name, version in now.versions.items() if version}
+    minors = {minor_of(version) for version in known.values()}
+    words = ", ".join(f"{name} {version}" for name, version in sorted(known.items()))
+    if len(minors) > 1:
+        raise Refused(
+            f"{UNIT}: {words} are installed, of different minor releases: bring them to one by the rules of a kubeadm "
+            "upgrade, since nothing is upgraded here"
+        )
+    if minors and want.minor and minors != {want.minor}:
+        raise Refused(
+            f"{UNIT}: {words} {'are' if len(known) > 1 else 'is'} installed and kubernetesVersion asks for "
+            f"{want.version or want.minor}: set it to {minors.pop()}, or upgrade by the rules of kubeadm, since "
+            "nothing is upgraded here"
+        )
+    if want.version and any(version != want.version for version in known.values()):
+        todo.note(
+            f"{UNIT}: kubernetesVersion asks for {want.version}, and {words} stay as they are: a patch release is "
+            "taken by hand, since nothing is upgraded here"
+        )
+
+
+def refuse_unserved(want: Settings, now: Software) -> None:
+    """Refuse what cannot be installed on this host, naming what is missing."""
+    other = [name for name in OTHERS if name in now.packages.installed]
+    other += [name for name in now.runtimes if name in OTHER_PROGRAMS]
+    if other and not now.has_containerd:
+        raise Refused(
+            f"{UNIT}: {', '.join(other)} is the container runtime of this host, and a node joins with containerd: "
+            "install the containerd that goes with it, or take it away, since no runtime is installed beside another"
+        )
+    lack = now.lacks
+    seen = now.packages.distribution
+    if lack and seen.family not in FAMILIES:
+        raise Refused(
+            f"{UNIT}: {_listed(lack)} {'are' if len(lack) > 1 else 'is'} not installed, and on {_words(seen)} packages "
+            f"of Kubernetes are not installed here: install {_listed(lack)} by hand{_of(want)}, or use a distribution "
+            "of the Debian or the Red Hat family"
+        )
+    if now.missing and not want.minor:
+        raise Refused(
+            f"{UNIT}: {_listed(now.missing)} {'are' if len(now.missing) > 1 else 'is'} not installed, and no "
+            "kubernetesVersion says which minor release to install: set it to the cluster's, as 1.NN"
+        )
+    if now.missing and int(want.minor.split(".")[1]) < OLDEST:
+        raise Refused(
+            f"{UNIT}: kubernetesVersion asks for {want.minor}, and there are package repositories from 1.{OLDEST} on "
+            "only: set a newer one that the cluster accepts, or install it by hand"
+        )
+    if lack:
+        from .packages_install import refuse_image
+
+        refuse_image(now.packages, lack)
+
+
+def _listed(names: tuple[str, ...]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def _words(seen: Distribution) -> str:
+    return seen.words if seen.family else f"{seen.id!r} (ID of /etc/os-release)"
+
+
+def _of(want: Settings) -> str:
+    return f" (Kubernetes {want.version or want.minor})" if want.minor else ""
+
+
+def hold_debts(names: tuple[str, ...]) -> tuple[str, ...]:
+    """The debts of the holds of these packages."""
+    return tuple(debt("hold", name) for name in names)

@@ -169,12 +169,17 @@ def _unread(want: Settings, now: Software, said: str) -> Step:
     words = " ".join(re.sub(r".*? exited with \d+: ", "", said, count=1, flags=re.DOTALL).split())
     if not SIGNATURE.search(said):
         return fail(action, f"{UNIT}: {where} cannot be read ({words}): see whether this host reaches it")
-    why = "its key has expired" if EXPIRED.search(said) else "its signature is not accepted"
-    mend = f"mend {now.elsewhere.path}" if now.elsewhere else "name it in a file of your own under a key that is good"
+    expired = EXPIRED.search(said) is not None
+    why = "its key has expired" if expired else "its signature is not good"
+    mend = "" if expired else ", or run again once its makers have signed it anew"
+    if expired and now.elsewhere is None:
+        mend = ", or name the repository in a source file of your own with the key of the newest minor, which is good"
+    if now.elsewhere is not None:
+        mend = f", or mend what {now.elsewhere.path} says of it"
     return fail(
         action,
         f"{UNIT}: this host does not trust {where}, {why} ({words}): set kubernetesVersion to a newer minor that the "
-        f"cluster accepts, or {mend}, such as the Release.key of the newest minor; nothing is installed unsigned",
+        f"cluster accepts{mend}; nothing unsigned is installed",
         retryable=False,
     )
 

@@ -274,7 +274,7 @@ def test_an_old_index_is_refreshed_too_for_what_the_distribution_carries(distrib
 
 SAID = {
     "its key has expired": (package_sources.EXPIRED, False),
-    "its signature is not accepted": (package_sources.SQV, False),
+    "its signature is not good": (package_sources.SQV, False),
     "cannot be read": (package_sources.UNREACHABLE, True),
 }
 

@@ -85,6 +85,8 @@ def _check_machine(worker: Worker, config: Object) -> None:
         )
     if worker.cgroups == 1 and worker.kubelet_minor >= 35 and config.get("failCgroupV1") is not False:
         raise Died("failed to run Kubelet: kubelet is configured to not run on a host using cgroup v1")
+    if worker.kubelet_fault:
+        raise Died(f"failed to run Kubelet: {worker.kubelet_fault}")
     if worker.cri_fault():
         raise Died(f"failed to run Kubelet: {worker.cri_fault()}")
 

@@ -26,7 +26,8 @@ class Worker:
     """A machine. `version` is kubeadm's ("1.36.2"), `kubelet_version` the kubelet's.
 
     `cgroups` is 1 or 2; `has_runtime_config`: its containerd tells the cgroup driver (2.x); `verification`: what
-    kubeadm's verification of the system finds wrong; `pace`: seconds between two looks of a program that waits.
+    kubeadm's verification of the system finds wrong; `kubelet_fault`: what the kubelet
+    dies of besides; `pace`: seconds between two looks of a program that waits.
     """
 
     version = "1.36.2"
@@ -35,6 +36,7 @@ class Worker:
     cgroups = 2
     has_runtime_config = True
     verification: Sequence[str] = ()
+    kubelet_fault = ""
     pace = 0.5
     is_registered = False  # by the kubelet that runs
 

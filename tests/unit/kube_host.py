@@ -71,8 +71,7 @@ class KubeHost(ContainerHost):
 
     `installed`: kubeadm, kubelet and kubectl are there, of `version`; `containerd` is the version of a containerd that
     is there ("" for none). `kubelet` is the state that systemd shows of its service, `journal` what it said.
-    `dies_at` names a stage of kubeadm (see Worker.stage) at which the machine loses power; `faked` are arguments of a
-    run of kubeadm that answers that instead. `typed` are the command lines of kubeadm and kubectl.
+    `dies_at` names a stage of kubeadm (see Worker.stage) at which the machine loses power. `typed` are the command lines of kubeadm and kubectl.
     """
 
     def __init__(
@@ -97,6 +96,7 @@ class KubeHost(ContainerHost):
         self.cgroups = 2
         self.missing: set[str] = set()  # programs that kubeadm looks for
         self.verification: tuple[str, ...] = ()
+        self.kubelet_fault = ""  # what the kubelet dies of
         self.kubelet_version = ""  # where it is not kubeadm's
         if machine is None:
             machine = Machine.from_products([], "550.163.01")
@@ -271,6 +271,10 @@ class HostWorker(worker.Worker):
     @property
     def has_runtime_config(self) -> bool:  # type: ignore[override]
         return not self.host.versions.get("containerd", "").startswith("1.")
+
+    @property
+    def kubelet_fault(self) -> str:  # type: ignore[override]
+        return self.host.kubelet_fault
 
     @property
     def verification(self) -> tuple[str, ...]:  # type: ignore[override]

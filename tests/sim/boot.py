@@ -12,7 +12,7 @@ import shutil
 import time
 import uuid
 
-from . import gpu, initramfs, kernel, loaders, modules, pages, sdboot, systemd
+from . import gpu, initramfs, kernel, loaders, modules, pages, sdboot, swaps, systemd, units
 from .machine import Machine, as_cpulist, at, cpulist, drop, initrd_name, load, names, need, put, read, there
 
 DOWN = "/var/lib/sim/down"
@@ -58,8 +58,7 @@ def start(root: str, cmdline: str) -> None:
     _governors(root, machine)
     _iommu(root, machine, cmdline)
     _pages(root, machine, cmdline)
-    put(root, "/proc/swaps", "Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority\n" + _swaps(root), 0o444)
-    pages.totals(root)
+    swaps.boot(root, target=not (machine.systemd and units.masked(root, "swap.target")))
     _early_modules(root, machine)
     if machine.systemd:
         _modules_load(root)
@@ -241,16 +240,6 @@ def _boot_room(root: str, machine: Machine, node: int, size: str) -> int:
     taken = sum(pages.pool(root, node, each).total * kb for each, kb in pages.PAGE_KB.items() if each != size) // 1024
     fits = max(0, (machine.nodes[node].memory_mb - pages.BASE_MB - taken) * 1024 // pages.PAGE_KB[size])
     return min(fits, machine.nodes[node].boot_1g) if size == "1048576kB" else fits
-
-
-def _swaps(root: str) -> str:
-    """What fstab turns on."""
-    found = ""
-    for line in (read(root, "/etc/fstab") or "").splitlines():
-        fields = line.split()
-        if len(fields) >= 3 and not line.startswith("#") and fields[2] == "swap":
-            found += f"{fields[0]}\t\t\t\tfile\t\t2097148\t\t0\t\t-2\n"
-    return found
 
 
 def _early_modules(root: str, machine: Machine) -> None:

@@ -1,15 +1,15 @@
 # Copyright (c) 2026 bettercompute
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Small stand-ins of the simulated host: swapoff, sysctl, sudo, reboot and their like."""
+"""Small stand-ins of the simulated host: sysctl, sudo, reboot and their like."""
 
 from __future__ import annotations
 
 import os
 import sys
 
-from . import boot, kernel, pages
-from .machine import append, load, need, put, read, there
+from . import boot, kernel
+from .machine import load, need, read, there
 
 Answer = tuple[int, str, str]
 
@@ -47,26 +47,6 @@ def detect_virt(root: str, argv: list[str]) -> Answer:
     if {"-c", "--container"} & set(argv) or load(root).cpufreq:
         return 1, "none\n", ""
     return 0, "kvm\n", ""
-
-
-def swapoff(root: str, argv: list[str]) -> Answer:
-    """swapoff -a | WHAT ..."""
-    lines = (read(root, "/proc/swaps") or "").splitlines()
-    kept = [] if "-a" in argv else [line for line in lines[1:] if line.split()[0] not in argv]
-    put(root, "/proc/swaps", "".join(line + "\n" for line in [*lines[:1], *kept]), 0o444)
-    pages.totals(root)
-    return 0, "", ""
-
-
-def swapon(root: str, argv: list[str]) -> Answer:
-    """swapon --show, or WHAT ..."""
-    if not argv or "--show" in argv:
-        lines = (read(root, "/proc/swaps") or "").splitlines()[1:]
-        return 0, "".join(f"{line.split()[0]} {line.split()[1]} {line.split()[2]}K 0B -2\n" for line in lines), ""
-    for what in [word for word in argv if not word.startswith("-")]:
-        append(root, "/proc/swaps", f"{what}\t\t\t\tfile\t\t2097148\t\t0\t\t-2\n")
-    pages.totals(root)
-    return 0, "", ""
 
 
 def hostname(root: str, argv: list[str]) -> Answer:

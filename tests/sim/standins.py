@@ -27,6 +27,7 @@ from . import (
     packages,
     programs,
     sdboot,
+    swaps,
     systemctl,
 )
 from .machine import append, drop, names, read
@@ -70,8 +71,8 @@ SYSTEM: dict[str, StandIn] = {
     "mount": mounts.mount_program,
     "umount": mounts.umount,
     "findmnt": mounts.findmnt,
-    "swapoff": programs.swapoff,
-    "swapon": programs.swapon,
+    "swapoff": swaps.swapoff,
+    "swapon": swaps.swapon,
     "hostname": programs.hostname,
     "uname": programs.uname,
 }

@@ -14,7 +14,7 @@ import shlex
 import subprocess
 from typing import Any
 
-from . import gpu, kernel, mounts
+from . import gpu, kernel, mounts, swaps
 from .machine import at, keep, names, state, there
 from .units import PLACES, Failed, conditions, digest, masked, path_of, settings
 
@@ -53,6 +53,8 @@ class Manager:
         """active, inactive, failed."""
         if unit.endswith(".mount"):
             return "active" if mounts.mounted(self.root, mount_point(unit)) else "inactive"
+        if unit.endswith(".swap"):
+            return "active" if swaps.is_on(self.root, swap_area(unit)) else "inactive"
         return self.active.get(unit, "inactive")
 
     def start(self, unit: str) -> None:
@@ -74,6 +76,10 @@ class Manager:
             return
         if unit.endswith(".mount"):
             _mount_unit(self.root, said.get("Mount", {}), unit)
+        elif unit.endswith(".swap"):
+            refused = swaps.turn_on(self.root, swap_area(unit))
+            if refused:
+                raise Failed(1, f"Job for {unit} failed.\n{refused}")
         elif unit.endswith(".service"):
             self._service(unit, said.get("Service", {}))
         else:
@@ -106,6 +112,8 @@ class Manager:
         said = settings(self.root, unit)
         if unit.endswith(".mount"):
             mounts.unmount(self.root, mount_point(unit))
+        elif unit.endswith(".swap"):
+            swaps.turn_off(self.root, [swap_area(unit)])
         elif unit.endswith(".service") and self.state(unit) == "active":
             for line in said.get("Service", {}).get("ExecStop", ()):
                 _execute(self.root, line, said.get("Service", {}), wait=True)
@@ -170,6 +178,11 @@ def mount_point(unit: str) -> str:
     return "/" + text.replace("-", "/").replace("\\x2d", "-")
 
 
+def swap_area(unit: str) -> str:
+    """What a swap unit turns on: `var-swap.swap` is /var/swap."""
+    return mount_point(unit[: -len(".swap")] + ".mount")
+
+
 def _mount_unit(root: str, said: dict[str, list[str]], unit: str) -> None:
     what, point = said.get("What", ["none"])[-1], said.get("Where", [mount_point(unit)])[-1]
     if point != mount_point(unit):
@@ -190,6 +203,8 @@ def boot(root: str) -> None:
     """Start what is enabled: early boot first, then the default target's, each in the order of After and Before."""
     manager = Manager(root)
     for target in ("local-fs", "swap", "sysinit", "basic", "multi-user", "graphical", "default", "timers", "sockets"):
+        if masked(root, f"{target}.target"):
+            continue
         wanted = {
             name
             for place in PLACES

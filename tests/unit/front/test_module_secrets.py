@@ -30,13 +30,11 @@ runpy.run_module("ansible_collections.bettercompute.bcd.plugins.modules." + sys.
 
 def run(module: str, options: dict[str, Any]) -> tuple[dict[str, Any], str]:
     """The result of a module in check mode on this machine, and all that it printed and logged."""
-    given = {
-        **options,
-        "_ansible_check_mode": True,
-        "_ansible_diff": True,
-        "_ansible_verbosity": 4,
-        "_ansible_inject_invocation": True,
-    }
+    from ansible.module_utils.common.parameters import PASS_VARS
+
+    given = {**options, "_ansible_check_mode": True, "_ansible_diff": True, "_ansible_verbosity": 4}
+    if "inject_invocation" in PASS_VARS:  # an older core always shows the options
+        given["_ansible_inject_invocation"] = True
     ran = subprocess.run(
         [sys.executable, "-c", LOGGED, module],
         input=json.dumps({"ANSIBLE_MODULE_ARGS": given}),

@@ -8,9 +8,10 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from ..core.errors import Refused
 from ..core.plan import Past, Todo
 from ..core.state import render
-from ..core.step import Effect, Step, fail
+from ..core.step import Effect
 from .kube_packages import HELD, ID, KEY, KUBE, REPO, SOURCE, UNFINISHED, Software, hold_debts, minor_of
 from .kube_repository import address, armoured, key_address, repo, source
 from .kube_seen import Settings
@@ -21,7 +22,6 @@ from .unit_names import K8S_JOIN as UNIT
 
 INSTALLED = "the Kubernetes packages are installed"  # a clause: what they bring is known after it
 REFRESH = f"refresh {ID}"  # the debt of our repository's index
-REFUSED = "the Kubernetes repository"  # the lane of what is wrong with it: that of the packages has ended by then
 PROGRAMS = (*KUBE, "crictl")
 BRINGS = (
     *(f"/usr/bin/{name}" for name in PROGRAMS),
@@ -57,10 +57,9 @@ class Choice(NamedTuple):
 
 
 def install_missing(todo: Todo, want: Settings, now: Software, past: Past) -> Work:
-    """Plan what is missing or half done. Raises Refused for a key that is none."""
+    """Plan what is missing or half done. Raises Refused for a key that is none, and for what it does not sign."""
     if REFRESH in past.vain:
-        said = past.tried.get(REFRESH, "")
-        todo.add(_unread(want, now, said)._replace(lane=REFUSED))
+        _unread(todo, want, now, past.tried.get(REFRESH, ""))
         return Work(stuck=True)
     if not now.lacks:
         return _finish(todo, now, past)
@@ -162,13 +161,13 @@ def _source(want: Settings, now: Software) -> Source | None:
     return Source(where, words, REFRESH)
 
 
-def _unread(want: Settings, now: Software, said: str) -> Step:
-    """What is said where the index of the repository could not be read."""
+def _unread(todo: Todo, want: Settings, now: Software, said: str) -> None:
+    """Say why the index of the repository was not read: what its signature is wrong with is terminal."""
     where = address(want.minor, "deb" if now.packages.manager == "apt" else "rpm")
-    action = f"read the index of {where}"
     words = " ".join(re.sub(r".*? exited with \d+: ", "", said, count=1, flags=re.DOTALL).split())
     if not SIGNATURE.search(said):
-        return fail(action, f"{UNIT}: {where} cannot be read ({words}): see whether this host reaches it")
+        todo.wait("NotReady", f"{UNIT}: {where} cannot be read ({words}): see whether this host reaches it")
+        return
     expired = EXPIRED.search(said) is not None
     why = "its key has expired" if expired else "its signature is not good"
     mend = "" if expired else ", or run again once its makers have signed it anew"
@@ -176,11 +175,9 @@ def _unread(want: Settings, now: Software, said: str) -> Step:
         mend = ", or name the repository in a source file of your own with the key of the newest minor, which is good"
     if now.elsewhere is not None:
         mend = f", or mend what {now.elsewhere.path} says of it"
-    return fail(
-        action,
+    raise Refused(
         f"{UNIT}: this host does not trust {where}, {why} ({words}): set kubernetesVersion to a newer minor that the "
-        f"cluster accepts{mend}; nothing unsigned is installed",
-        retryable=False,
+        f"cluster accepts{mend}; nothing unsigned is installed"
     )
 
 

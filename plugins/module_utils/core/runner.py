@@ -190,7 +190,7 @@ class _Pass:
         """Whether the step waits for a secret; a prediction goes on without it."""
         if not step.secret or step.secret in self.goal.given.secrets:
             return False
-        message = f"{self.name}: {step.action} needs {self.goal.given.missing(step.secret)}"
+        message = f"{self.name}: {step.action} needs {self.goal.given.missing(step.secret, self.host.predicted)}"
         self.needs.setdefault(step.secret, Pending("NotReady", message, step.lane))
         if self.host.predicted:
             return False

@@ -63,11 +63,10 @@ class Given(NamedTuple):
     site: str = ""
     option: str = ""
 
-    def missing(self, reference: str) -> str:
-        """Which secret was not given, and how to give it, as the end of a sentence."""
-        if self.option:
-            return f"a secret that was not given: give {self.option} and run again"
-        return f"the secret {reference!r}, which was not given: give it in secrets and run again"
+    def missing(self, reference: str, predicted: bool = False) -> str:
+        """Which secret was not given, and what to do, as the end of a sentence; a prediction only says what will be."""
+        which, where = ("a secret", self.option) if self.option else (f"the secret {reference!r}", "it in secrets")
+        return f"{which}, which {'is to be given then' if predicted else f'was not given: give {where} and run again'}"
 
     def filled(self, step: Step) -> Step:
         """The step with its secret in its place, where it was given."""

@@ -165,6 +165,34 @@ def test_a_failure_stands_until_its_unit_was_tried_again() -> None:
     assert [cell.strip() for cell in cells(seen.lines()[1])] == ["a", "converged", "-", "-", "-"]
 
 
+# -- what a task with no_log came to, by the fact that is kept of it
+
+JOIN = waits("NotReady", "k8s-join: join needs the secret 'vault:pool', which was not given")
+
+
+def test_what_a_hidden_task_came_to_takes_the_place_of_what_was_told_before() -> None:
+    seen = Pass()
+    seen.add("a", plan("PROGRESSING", unit("k8s-join", "progressing", pending=JOIN), unit("sysctl", changed=True)))
+    assert seen.tell("a", plan("CONVERGED", unit("k8s-join", changed=True), unit("sysctl")))
+    assert cells(seen.lines()[1]) == ["a", "converged", "sysctl, k8s-join", "-", "-"]
+    assert len(seen.lines()) == 2
+
+
+def test_a_lookup_that_failed_is_told_beside_what_waits_for_it() -> None:
+    seen = Pass()
+    left = plan("PROGRESSING", unit("k8s-join", "progressing", pending=JOIN), message="k8s-join: join needs the secret")
+    seen.tell("a", {**left, "failed": True, "msg": "the vault is sealed"})
+    assert [cell.strip() for cell in cells(seen.lines()[1])][:2] == ["a", "failed"]
+    assert seen.lines()[2:] == ["a: the vault is sealed", f"a: {JOIN[0]['message']}"]
+
+
+def test_a_hidden_failure_of_a_unit_is_told_once() -> None:
+    seen = Pass()
+    failed = plan("PROGRESSING", stuck("k8s-join", "the token has expired"), message="k8s-join: the token has expired")
+    seen.tell("a", {**failed, "failed": True, "msg": "k8s-join: the token has expired"})
+    assert seen.lines()[2:] == ["a: k8s-join: the token has expired (another run may help)"]
+
+
 # -- holds
 
 

@@ -79,14 +79,15 @@ def test_check_mode_plans_without_it_and_says_that_it_will_be_needed() -> None:
     host = GateHost()
     seen = opened(PredictedHost(host), Given())
     assert ([line.action for line in seen.steps], seen.needs) == (["open the gate"], ("vault:gate",))
-    assert (seen.pending, len(seen.notes)) == ((), 1)  # nothing waits for it yet
-    assert "'vault:gate'" in seen.notes[0]
+    # Nothing waits for it yet.
+    said = "gate: open the gate needs the secret 'vault:gate', which is to be given then"
+    assert (seen.pending, seen.notes) == ((), (said,))
     assert (host.calls, opened(PredictedHost(host), given()).needs) == ([], ())
 
 
 def test_a_module_with_one_secret_says_by_which_option_it_is_given() -> None:
     (wait,) = opened(GateHost(), Given(option="token")).pending
-    assert wait.message == "gate: open the gate needs a secret that was not given: give token and run again"
+    assert wait.message == "gate: open the gate needs a secret, which was not given: give token and run again"
 
 
 def test_what_a_program_says_of_it_is_masked() -> None:

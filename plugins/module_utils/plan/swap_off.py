@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-from ..core.errors import StepFailed
 from ..core.plan import Past, Todo
 from ..core.step import Effect, fail, run, write
 from .files import keep
@@ -105,7 +104,6 @@ def _keep_off(todo: Todo, unit: SwapUnit) -> bool:
 def _swapoff(todo: Todo, now: Swap, past: Past) -> None:
     used = sum(area.used for area in now.areas)
     paths = ", ".join(area.path for area in now.areas)
-    action = f"turn swap off: {paths} ({_mib(used)} in use)"
     memory = (
         f"{_mib(used)} of swap are in use, and {_mib(now.available)} of memory are available, "
         f"{_mib(max(used - now.available, 0))} too few"
@@ -114,22 +112,21 @@ def _swapoff(todo: Todo, now: Swap, past: Past) -> None:
     if SWAPOFF in past.vain:
         said = past.tried.get(SWAPOFF) or f"swapoff -a went through, and {SWAPS} still lists {paths}"
         why = f"{said}; {memory}" if used > now.available else f"{said}; {_mib(used)} of swap are in use"
-        # What came to nothing has ended the trunk, and with it the pass: a step that fails would not be taken any more.
-        raise StepFailed(f"{UNIT}: swap is not off: {why}: {advice}")
-    if used > now.available:
-        todo.add(fail(action, f"{UNIT}: swap cannot be turned off: {memory}: {advice}"))
-        return
-    todo.add(
-        run(
-            ("swapoff", "-a"),
-            action,
-            timeout=PATIENCE,
-            disruption="service",
-            barrier=True,  # a join stands on it: /proc/swaps is read before anything else is done
-            tries=SWAPOFF,
-            effects=(Effect("file", SWAPS, SWAPS_HEADER),),
+        todo.wait("NotReady", f"{UNIT}: swap is not off: {why}: {advice}")
+    elif used > now.available:
+        todo.add(fail(f"turn swap off: {paths}", f"{UNIT}: swap cannot be turned off: {memory}: {advice}"))
+    else:
+        todo.add(
+            run(
+                ("swapoff", "-a"),
+                f"turn swap off: {paths}",
+                timeout=PATIENCE,
+                disruption="service",
+                barrier=True,  # a join stands on it: /proc/swaps is read before anything else is done
+                tries=SWAPOFF,
+                effects=(Effect("file", SWAPS, SWAPS_HEADER),),
+            )
         )
-    )
 
 
 def _mib(kib: int) -> str:

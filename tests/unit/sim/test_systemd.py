@@ -178,6 +178,7 @@ def test_mounts_by_hand(make: Maker) -> None:
 
 def test_swap_goes_off_until_the_next_boot(make: Maker) -> None:
     host = make()
+    host.write("/swap.img", "")
     host.write("/etc/fstab", "/swap.img none swap sw 0 0\n")
     host.reboot()
     assert "/swap.img" in (host.read("/proc/swaps") or "")

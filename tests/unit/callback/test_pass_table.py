@@ -174,7 +174,7 @@ def test_what_a_hidden_task_came_to_takes_the_place_of_what_was_told_before() ->
     seen = Pass()
     seen.add("a", plan("PROGRESSING", unit("k8s-join", "progressing", pending=JOIN), unit("sysctl", changed=True)))
     assert seen.tell("a", plan("CONVERGED", unit("k8s-join", changed=True), unit("sysctl")))
-    assert cells(seen.lines()[1]) == ["a", "converged", "sysctl, k8s-join", "-", "-"]
+    assert [cell.strip() for cell in cells(seen.lines()[1])] == ["a", "converged", "sysctl, k8s-join", "-", "-"]
     assert len(seen.lines()) == 2
 
 

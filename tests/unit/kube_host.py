@@ -141,7 +141,8 @@ class KubeHost(ContainerHost):
         elif package == "containerd":
             self.versions.setdefault("containerd", "1.7.24")
             self.running.add("containerd")
-            self.programs["containerd"] = container_host.containerd
+            self.programs["containerd"] = containerd
+            self.servers[container_host.SOCKET] = self.serve
             self.services.add("containerd.service", SERVICE.format("containerd"), active=True)
             if self.text(container_host.CONFIG) is None:
                 self.put(container_host.CONFIG, container_host.DEBIAN)
@@ -376,6 +377,14 @@ def of(host: FakeHost) -> KubeHost:
 
 def nothing(_host: FakeHost, _argv: tuple[str, ...]) -> Answer:
     return Answer(0, "")
+
+
+def containerd(host: FakeHost, argv: tuple[str, ...]) -> Answer:
+    """The daemon, as its service starts it, and what it tells of its configuration."""
+    if argv == ("containerd",):
+        of(host).running.add("containerd")
+        return Answer(0, "")
+    return container_host.containerd(host, argv)
 
 
 def _of_apt(host: FakeHost, argv: tuple[str, ...]) -> Answer:

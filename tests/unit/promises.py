@@ -16,18 +16,26 @@ from ansible_collections.bettercompute.bcd.plugins.module_utils.core.plan import
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.predict import PredictedHost
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.records import Records
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.runner import Goal, converge
+from ansible_collections.bettercompute.bcd.plugins.module_utils.core.secret import Given
 from tests.unit.fake_host import FakeHost, Killed
 
 Settings = dict[str, Any]
+NOTHING = Given()
 MOST_CHANGES = 200  # of one pass
 
 
 def go(
-    unit: Unit, host: FakeHost, settings: Settings | None, *, check: bool = False, max_disruption: str = "gpu"
+    unit: Unit,
+    host: FakeHost,
+    settings: Settings | None,
+    *,
+    check: bool = False,
+    max_disruption: str = "gpu",
+    given: Given = NOTHING,
 ) -> Outcome:
     """One pass of one unit; None removes it."""
     seen = PredictedHost(host) if check else host
-    return converge(Goal(unit, settings), seen, Records(seen), max_disruption)
+    return converge(Goal(unit, settings, given), seen, Records(seen), max_disruption)
 
 
 def lines(outcome: Outcome) -> list[str]:
@@ -35,7 +43,9 @@ def lines(outcome: Outcome) -> list[str]:
     return [line.action for line in outcome.steps if not line.later]
 
 
-def check_is_truthful(unit: Unit, machine: Callable[[], FakeHost], settings: Settings | None) -> Outcome:
+def check_is_truthful(
+    unit: Unit, machine: Callable[[], FakeHost], settings: Settings | None, given: Given = NOTHING
+) -> Outcome:
     """Check mode changes nothing, and its steps are those then taken, up to "known after"; returns the real pass.
 
     Where a step of check mode says that something is known later, what follows it may be missing from its plan; what
@@ -43,9 +53,9 @@ def check_is_truthful(unit: Unit, machine: Callable[[], FakeHost], settings: Set
     """
     host = machine()
     files, calls = dict(host.files), list(host.calls)
-    planned = go(unit, host, settings, check=True)
+    planned = go(unit, host, settings, check=True, given=given)
     assert (host.files, host.calls) == (files, calls), "check mode changed the host"
-    real = go(unit, host, settings)
+    real = go(unit, host, settings, given=given)
     if any(line.later for line in planned.steps):
         taken = iter(lines(real))
         missing = [action for action in lines(planned) if action not in taken]
@@ -71,6 +81,7 @@ def a_kill_loses_nothing(
     settings: Settings | None,
     shown: Callable[[FakeHost], object],
     meanwhile: Callable[[FakeHost], None] = lambda _host: None,
+    given: Given = NOTHING,
 ) -> int:
     """Killed before any change, the next pass ends as an undisturbed one; returns how many changes a pass makes.
 
@@ -78,20 +89,20 @@ def a_kill_loses_nothing(
     between the killed pass and the next, such as a reboot.
     """
     whole = machine()
-    end = go(unit, whole, settings)
+    end = go(unit, whole, settings, given=given)
     want = (end.state, shown(whole))
     for at in range(1, MOST_CHANGES):
         host = machine()
         host.kill_at = at
         try:
-            go(unit, host, settings)
+            go(unit, host, settings, given=given)
         except Killed:
             host.kill_at = 0
         else:
             assert at > 1, "this pass changes nothing: nothing can be killed in it"
             return at - 1
         meanwhile(host)
-        after = go(unit, host, settings)
+        after = go(unit, host, settings, given=given)
         assert (after.state, shown(host)) == want, f"killed before change {at}: {host.calls[at - 1 :]}"
         assert go(unit, host, settings).changed is False, f"killed before change {at}: not settled by the next pass"
     raise AssertionError(f"more than {MOST_CHANGES} changes in one pass")

@@ -28,15 +28,16 @@ ESCAPE = re.compile(r"\\([0-7]{3})")  # of mountinfo: a blank in a path is "\040
 
 def leaving(host: Host, past: Past) -> Leaving:
     """All of it, where a membership may be taken back; else only what there is of one."""
-    from .kube_join import entry, joined, leftovers, membership
+    from .kube_join import entry, leftovers, membership
+    from .kube_join import member as is_member
 
-    member, record = joined(host), membership(host)
+    member, record = is_member(host, past), membership(host)
     now = Leaving(
         member,
         record,
         service(host, SERVICE),
         record.node if record else member.node if member else hostname(host),
-        (*((KUBELET_CONF,) if member else ()), *leftovers(host)),
+        (*((KUBELET_CONF,) if host.exists(KUBELET_CONF) else ()), *leftovers(host)),
         host.exists(CONTROL_PLANE),
     )
     if not is_ours(now, past):

@@ -41,6 +41,14 @@ def joined(host: Host) -> Joined | None:
     )
 
 
+def member(host: Host, past: Past) -> Joined | None:
+    """As `joined`, but None for a join of ours that came to nothing before the kubelet had its certificate: it writes
+    kubelet.conf first."""
+    found = joined(host)
+    half = found is not None and not found.expires and CLEAN in past.owed and host.file(RECORD) is None
+    return None if half else found
+
+
 def _text(host: Host, path: str) -> str:
     return (host.read(path) or "") if path else ""
 
@@ -110,7 +118,7 @@ def entry(host: Host, past: Past) -> Entry:
 
         said = last_words(host)
     return Entry(
-        leftovers=leftovers(host),
+        leftovers=(*((KUBELET_CONF,) if host.exists(KUBELET_CONF) else ()), *leftovers(host)),
         kubelet=kubelet,
         record=host.file(RECORD) is not None,
         running=CLEAN in past.owed and _is_joining(host),
@@ -119,7 +127,7 @@ def entry(host: Host, past: Past) -> Entry:
 
 
 def leftovers(host: Host) -> tuple[str, ...]:
-    """The files of a join that came to nothing."""
+    """The files of a join that came to nothing, but for kubelet.conf."""
     pki = (f"{KUBELET_PKI}/{name}" for name in host.names(KUBELET_PKI) if name.startswith(CLIENT))
     return (*(path for path in LEFTOVERS if host.file(path) is not None), *pki)
 

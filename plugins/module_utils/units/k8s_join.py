@@ -9,7 +9,7 @@ from ..core.host import Host
 from ..core.plan import Past, Unit
 from ..core.unknown import later
 from ..look.config import config
-from ..look.kube_join import entry, joined, others, token_files
+from ..look.kube_join import entry, member, others, token_files
 from ..plan import k8s_join as planner
 from ..plan.kube_seen import CONTROL_PLANE
 from ..plan.unit_names import K8S_JOIN as NAME
@@ -26,21 +26,21 @@ def look(host: Host, settings: planner.Settings | None, past: Past) -> planner.N
         return planner.Going(leaving(host, past), parts, token_files(host, False, past))
     from ..look.swap import allowed
 
-    member = joined(host)
+    joined = member(host, past)
     now = planner.Now(
         allowed=config(host).get("kubernetes", {}).get("allowed_clusters", ""),
         host_name=host.read(HOST_NAME) or "",
         control_plane=host.exists(CONTROL_PLANE),
         parts=parts,
         swap_allowed=allowed(host),
-        token_files=token_files(host, member is not None, past),
-        joined=member,
+        token_files=token_files(host, joined is not None, past),
+        joined=joined,
     )
-    if member is None:
+    if joined is None:
         return now._replace(entry=entry(host, past), others=others(host))
     from ..look.kube_kept import kept
 
-    return now._replace(kept=kept(host, member, settings))
+    return now._replace(kept=kept(host, joined, settings))
 
 
 def _parts(host: Host, settings: planner.Settings | None, past: Past) -> planner.Parts:

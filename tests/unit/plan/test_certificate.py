@@ -75,11 +75,11 @@ def test_a_file_has_certificates_and_a_key() -> None:
 @pytest.mark.parametrize("cut", [0, 1, 2, 10, 100, 250])
 def test_what_is_cut_off_is_none(cut: int) -> None:
     der = made("p256", datetime.datetime(2040, 1, 1, tzinfo=UTC), NODE).public_bytes(serialization.Encoding.DER)
-    with pytest.raises(ValueError, match="it is no certificate"):
+    with pytest.raises(ValueError, match=r"it is no certificate"):
         read(der[:cut])
 
 
 @pytest.mark.parametrize("text", ["!!!!", "AAAA", "MAA="])
 def test_what_is_no_certificate_is_told(text: str) -> None:
-    with pytest.raises(ValueError, match="it is no certificate|base64|padding|binascii"):
+    with pytest.raises(ValueError, match=r"it is no certificate|base64|padding|binascii"):
         read_all(f"-----BEGIN CERTIFICATE-----\n{text}\n-----END CERTIFICATE-----\n")

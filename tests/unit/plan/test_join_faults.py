@@ -56,11 +56,12 @@ SKEW = (
 )
 UNHEALTHY_36 = (
     "[kubelet-check] The kubelet is not healthy after 1m0.000451179s\nerror: error execution phase kubelet-wait-"
-    f"bootstrap: failed while waiting for the kubelet to start: The HTTP call equal to 'curl -sSL ...' returned error: {REFUSED}"
+    f"bootstrap: failed while waiting for the kubelet to start: The HTTP call equal to 'curl' returned error: {REFUSED}"
 )
 UNHEALTHY_28 = (
     "[kubelet-check] The HTTP call equal to 'curl -sSL http://localhost:10248/healthz' failed with error: Get "
-    "http://localhost:10248/healthz: connection refused.\nerror execution phase kubelet-start: timed out waiting for the condition"
+    "http://localhost:10248/healthz: connection refused.\nerror execution phase kubelet-start: timed out waiting for "
+    "the condition"
 )
 CRI = (
     "CRI]: could not connect to the container runtime: failed to create new CRI runtime service: validate service "
@@ -129,8 +130,8 @@ CRI = (
         ),
         (
             (
-                "error execution phase preflight: unable to fetch the kubeadm-config ConfigMap: failed to get config map: "
-                "Unauthorized"
+                "error execution phase preflight: unable to fetch the kubeadm-config ConfigMap: failed to "
+                "get config map: Unauthorized"
             ),
             True,
             ("Unauthorized", "kubeadm token create"),

@@ -34,6 +34,7 @@ from ..plan.kube_packages import (
     Elsewhere,
     Software,
     minor_of,
+    package_of,
 )
 from ..plan.kube_seen import Settings
 from ..plan.packages import Packages
@@ -103,13 +104,12 @@ def _runtimes(host: Host, shelf: Packages) -> tuple[str, ...]:
 
 def _tools(host: Host, want: Settings, now: Software) -> tuple[str, ...]:
     """The packages of programs that kubeadm needs and the host lacks; the programs' names where packages have none."""
-    family = now.packages.distribution.family
     minor = want.minor or minor_of(now.kubeadm)
     found = []
-    for program, names in TOOLS.items():
+    for program in TOOLS:
         if program == "conntrack" and minor and int(minor.split(".")[1]) >= WITHOUT_CONNTRACK:
             continue
-        name = names.get(family, program)
+        name = package_of(program, now.packages.distribution)
         if name not in now.packages.installed and not host.which(program):
             found.append(name)
     return tuple(found)

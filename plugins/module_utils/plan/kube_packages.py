@@ -30,10 +30,7 @@ OTHERS = ("docker-ce", "docker.io", "moby-engine", "cri-o")  # runtimes, or what
 OTHER_PROGRAMS = ("dockerd", "crio")
 # Programs without which kubeadm joins nothing, and which not every release of kubelet's package depends on: that of
 # 1.31.14 lost conntrack, which kubeadm asks for before 1.32, and newer ones only recommend iptables.
-TOOLS = {
-    "conntrack": {"debian": "conntrack", "rhel": "conntrack-tools", "fedora": "conntrack-tools"},
-    "iptables": {"debian": "iptables", "rhel": "iptables", "fedora": "iptables-nft"},
-}
+TOOLS = ("conntrack", "iptables")
 WITHOUT_CONNTRACK = 32  # from this minor on
 NAMES = (*KUBE, *CONTAINERD, *OTHERS, "conntrack", "conntrack-tools", "iptables", "iptables-nft")
 FAMILIES = ("debian", "rhel", "fedora")  # for which there is a repository
@@ -145,6 +142,13 @@ def absent(todo: Todo, now: Software, past: Past) -> None:
     stay = [name for name in (*KUBE, *CONTAINERD) if name in now.packages.installed]
     if stay:
         todo.note(f"{UNIT}: the packages {', '.join(stay)} stay installed: remove them by hand if nothing needs them")
+
+
+def package_of(tool: str, seen: Distribution) -> str:
+    """The package that brings a program of TOOLS; the program's own name where no package is known."""
+    if tool == "conntrack":
+        return "conntrack-tools" if seen.family in ("rhel", "fedora") else tool
+    return "iptables-nft" if seen.family == "fedora" or (seen.family == "rhel" and seen.major > 8) else tool
 
 
 # -- what is refused

@@ -30,7 +30,11 @@ RPM_VERSIONS = ["1.31.0-150500.1.1", "1.31.13-150500.1.1", "1.31.14-150500.1.1",
 FIXED = {  # what the distributions themselves carry
     "ubuntu": {"containerd": ["1.7.12-0ubuntu4"], "conntrack": ["1:1.4.8-1ubuntu1"], "iptables": ["1.8.10-3ubuntu2"]},
     "debian": {"containerd": ["1.6.20~ds1-1+b1"], "conntrack": ["1:1.4.7-1+b2"], "iptables": ["1.8.9-2"]},
-    "rocky9": {"containerd.io": ["1.7.27-3.1.el9"], "conntrack-tools": ["1.4.7-2.el9"], "iptables": ["1.8.8-6.el9"]},
+    "rocky9": {
+        "containerd.io": ["1.7.27-3.1.el9"],
+        "conntrack-tools": ["1.4.7-2.el9"],
+        "iptables-nft": ["1.8.10-11.el9"],
+    },
     "fedora": {"containerd": ["2.0.5-1.fc44"], "conntrack-tools": ["1.4.8-1.fc44"], "iptables-nft": ["1.8.11-9.fc44"]},
 }
 PROGRAMS = {"containerd.io": "containerd", "conntrack-tools": "conntrack", "iptables-nft": "iptables"}
@@ -652,7 +656,7 @@ def test_conntrack_comes_with_releases_that_ask_for_it(distribution: str, packag
 
 
 @pytest.mark.parametrize(
-    ("distribution", "package"), [("debian", "iptables"), ("rocky9", "iptables"), ("fedora", "iptables-nft")]
+    ("distribution", "package"), [("debian", "iptables"), ("rocky9", "iptables-nft"), ("fedora", "iptables-nft")]
 )
 def test_iptables_which_kubelet_only_recommends_comes_too(distribution: str, package: str) -> None:
     host = machine(distribution, iptables=False)

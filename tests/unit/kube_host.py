@@ -71,7 +71,8 @@ class KubeHost(ContainerHost):
 
     `installed`: kubeadm, kubelet and kubectl are there, of `version`; `containerd` is the version of a containerd that
     is there ("" for none). `kubelet` is the state that systemd shows of its service, `journal` what it said.
-    `dies_at` names a stage of kubeadm (see Worker.stage) at which the machine loses power. `typed` are the command lines of kubeadm and kubectl.
+    `dies_at` names a stage of kubeadm (see Worker.stage) at which the machine loses power. `typed` are
+    the command lines of kubeadm and kubectl.
     """
 
     def __init__(
@@ -112,7 +113,9 @@ class KubeHost(ContainerHost):
         for program in ("dpkg-query", "apt-cache", "apt-get", "apt-mark", "dpkg"):
             self.programs[program] = _of_apt
         self.programs.update({"systemctl": systemctl, "journalctl": journalctl, "modprobe": modprobe})
-        self.programs.update({"swapoff": swapoff, "swapon": swapon, "grep": grep, "losetup": nothing, "mount": nothing})
+        self.programs.update(
+            {"swapoff": swapoff, "swapon": swapon, "rm": rm, "grep": grep, "losetup": nothing, "mount": nothing}
+        )
         for package in KUBE if installed else ():
             self.apt.come(package, f"{version}-1.1")
         if containerd:
@@ -392,6 +395,14 @@ def _of_apt(host: FakeHost, argv: tuple[str, ...]) -> Answer:
     apt = of(host).apt
     apt.files, apt.links = host.files, host.links
     return apt.programs[argv[0]](apt, argv)
+
+
+def rm(host: FakeHost, argv: tuple[str, ...]) -> Answer:
+    """rm -f -- PATH..."""
+    for path in argv[argv.index("--") + 1 :]:
+        host.files.pop(path, None)
+        host.links.pop(path, None)
+    return Answer(0, "")
 
 
 def kubeadm(host: FakeHost, argv: tuple[str, ...]) -> Answer:

@@ -60,8 +60,9 @@ class Kubeadm(NamedTuple):
 def plan(todo: Todo, want: Settings, node: str, now: Entry, past: Past) -> None:
     """Plan the join in a lane of its own, behind all that it stands on; or say why the last one came to nothing."""
     if now.running:
-        with todo.lane(LANE):
-            raise NotReady(f"{UNIT}: a kubeadm join of a pass that was killed still runs: it ends by itself; run again")
+        why = f"{UNIT}: the kubeadm join of a pass that was killed still runs: it ends by itself, and then run again"
+        todo.wait("NotReady", why)
+        return
     token = past.given.secrets.get(want.reference)
     tries = attempt(token)
     if tries in past.vain:

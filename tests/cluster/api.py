@@ -144,6 +144,8 @@ def _handler(cluster: Cluster) -> type[BaseHTTPRequestHandler]:
                     code, found = answered(cluster, asked)
             except Failed as fault:
                 code, found = fault.code, failure(fault, split.path)
+            except Exception as fault:  # noqa: BLE001 - what is wrong with the stand-in itself must show
+                code, found = 500, failure(Failed(500, f"the stand-in failed: {fault!r}"), split.path)
             self.say(code, found)
 
         def say(self, code: int, found: Any) -> None:

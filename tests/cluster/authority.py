@@ -12,6 +12,7 @@ from __future__ import annotations
 import datetime
 import ipaddress
 import time
+import warnings
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -102,9 +103,12 @@ class Made(Authority):
 
         kinds = {"common": NameOID.COMMON_NAME, "organization": NameOID.ORGANIZATION_NAME}
         issuer = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, self.name)])
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # Go signs a longer name than X.509 has room for
+            names = [x509.NameAttribute(kinds[kind], value, _validate=False) for kind, value in subject]
         builder = (
             x509.CertificateBuilder()
-            .subject_name(x509.Name([x509.NameAttribute(kinds[kind], value) for kind, value in subject]))
+            .subject_name(x509.Name(names))
             .issuer_name(issuer)
             .public_key(key.public_key())
             .serial_number(x509.random_serial_number())

@@ -72,8 +72,10 @@ class Client(NamedTuple):
             raise Unreached(said(fault, f"{host}:{port}")) from None
 
     def _context(self) -> ssl.SSLContext:
-        context = ssl.create_default_context(cadata=self.ca or None)
-        if not self.ca:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        if self.ca:
+            context.load_verify_locations(cadata=self.ca)
+        else:
             context.check_hostname = False
             context.verify_mode = ssl.CERT_NONE
         if self.pair:

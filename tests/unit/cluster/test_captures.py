@@ -56,9 +56,10 @@ def bare(text: str) -> list[str]:
     for line in text.splitlines():
         if re.match(r"[A-Z][A-Z0-9_]+: ", line):
             continue  # what the verification says of the kernel
+        same = line
         for pattern, instead in CHANGING:
-            line = re.sub(pattern, instead, line)
-        found.append(line)
+            same = re.sub(pattern, instead, same)
+        found.append(same)
     return found
 
 

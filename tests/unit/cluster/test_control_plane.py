@@ -185,7 +185,7 @@ def test_cluster_info_is_signed_with_each_token(cluster: Cluster) -> None:
 
 
 def test_a_signature_is_a_detached_hs256() -> None:
-    """The value was computed with openssl: printf %s HEADER.PAYLOAD | openssl dgst -sha256 -mac hmac -macopt key:secret"""
+    """The value is that of `printf %s HEADER.PAYLOAD | openssl dgst -sha256 -mac hmac -macopt key:SECRET`."""
     head, empty, tail = signature("text", "abcdef", "0123456789abcdef").split(".")
     assert (head, empty, len(tail)) == ("eyJhbGciOiAiSFMyNTYiLCAia2lkIjogImFiY2RlZiJ9", "", 43)
     assert tail == EXPECTED_TAIL

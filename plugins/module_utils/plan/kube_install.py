@@ -107,12 +107,9 @@ def _install(todo: Todo, now: Software, past: Past, wanted: tuple[Wanted, ...], 
     by_apt = now.packages.manager == "apt"
     ours = tuple(want.name for want in wanted if want.version)
     held = tuple(sorted({*now.held, *ours}))
-    if by_apt and ours and held != now.held:
-        from .files import keep
-
-        keep(todo, HELD, render({"held": list(held)}), None, mode=0o600)
-    return install(
-        todo,
+    apart = Todo()
+    work = install(
+        apart,
         now.packages,
         past,
         wanted,
@@ -123,6 +120,12 @@ def _install(todo: Todo, now: Software, past: Past, wanted: tuple[Wanted, ...], 
         barrier=True,
         lift=lift,
     )
+    if by_apt and held != now.held and work.planned:
+        from .files import keep
+
+        keep(todo, HELD, render({"held": list(held)}), None, mode=0o600)
+    todo.add(*apart.plan().steps)
+    return work
 
 
 # -- the repository

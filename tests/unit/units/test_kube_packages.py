@@ -632,6 +632,7 @@ def test_apt_takes_nothing_away_for_it() -> None:
     host.shelf.conflicts["containerd"] = ("runc-of-others",)
     assert "would take away runc-of-others" in message(go(host))
     assert "runc-of-others" in host.shelf.installed
+    assert not [path for path in host.files if path.endswith("k8s-packages.json")], "nothing is held"
 
 
 # -- what kubeadm needs beside

@@ -25,6 +25,12 @@ from .machine import append, at, load, names, read, state, there
 
 Answer = tuple[int, str, str]
 SERVICE = "kubelet.service"
+# Whose each socket is. The kubelet's tells that no pod has a device: there are none.
+CONTAINERD = "/run/containerd/containerd.sock"
+SOCKETS = {
+    CONTAINERD: "containerd.service",
+    "/var/lib/kubelet/pod-resources/kubelet.sock": SERVICE,
+}
 LOG = "/var/log/sim/kubelet.log"
 STAGES = "/var/log/sim/kubeadm-stages"
 PORT = 10250
@@ -92,11 +98,8 @@ class Tree(Worker):
 
     def cri_fault(self) -> str:
         """containerd's answer, where it does not run."""
-        if self._state("containerd.service") == "active":
-            return ""
-        return (
-            "rpc error: code = Unavailable desc = connection error: dial unix /run/containerd/containerd.sock: connect"
-        )
+        fault = silence(self.root, CONTAINERD)
+        return fault and f"rpc error: code = Unavailable desc = connection error: {fault}"
 
     def is_taken(self, port: int) -> bool:
         """The kubelet's port, while it runs."""
@@ -109,7 +112,7 @@ class Tree(Worker):
     def is_healthy(self) -> bool:
         """Whether its service runs; it has a turn then."""
         turn(self.root)
-        return self._state(SERVICE) == "active"
+        return active(self.root, SERVICE)
 
     def start_kubelet(self) -> None:
         """By systemd."""
@@ -146,11 +149,6 @@ class Tree(Worker):
         """Told to the test."""
         append(self.root, STAGES, name + "\n")
 
-    def _state(self, unit: str) -> str:
-        from .systemd import MEMORY
-
-        return str(state(self.root, MEMORY).get("active", {}).get(unit, "inactive"))
-
     def _systemctl(self, verb: str) -> None:
         from .systemctl import systemctl
 
@@ -163,6 +161,19 @@ def _version(root: str, package: str) -> str:
 
     found = installed(root).get(package, {}).get("version") or dict(load(root).runtimes).get(package, "0.0.0")
     return str(found).rpartition(":")[2].partition("-")[0].partition("~")[0]
+
+
+def active(root: str, unit: str) -> bool:
+    """Whether a service runs."""
+    from .systemd import MEMORY
+
+    return bool(state(root, MEMORY).get("active", {}).get(unit) == "active")
+
+
+def silence(root: str, path: str) -> str:
+    """Why nobody answers at a socket, "" where somebody does."""
+    unit = SOCKETS.get(path)
+    return "" if unit and active(root, unit) else f"dial unix {path}: connect: no such file or directory"
 
 
 def turn(root: str) -> None:

@@ -28,7 +28,7 @@ import time
 import types
 from typing import Any
 
-from . import kernel, kube_repository, standins
+from . import kernel, kube_repository, kubernetes, standins
 from .machine import append, at, drop, put, read
 from .paths import inside
 
@@ -62,6 +62,13 @@ def played(module: Any, root: str) -> Any:
                     raise module._unreadable(path, OSError(number, os.strerror(number), path))
             found: str | None = super().read(path)
             return found
+
+        def unary(self, path: str, method: str, message: bytes = b"", timeout: float = 10.0) -> bytes:
+            """Call a daemon of the machine: it answers with nothing, or is not there."""
+            fault = kubernetes.silence(root, path)
+            if fault:
+                raise module.StepFailed(f"{path} cannot be asked for {method}: {fault}: see that it runs")
+            return b""
 
         def get(self, url: str, timeout: float, ca: str = "", certificate: str = "") -> Any:
             """Ask a server of the test's own, on this machine, or the repository of Kubernetes: there is no other."""

@@ -115,6 +115,7 @@ class _Http(ThreadingHTTPServer):
 def _handler(cluster: Cluster) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
+        disable_nagle_algorithm = True  # head and body are two writes
         wbufsize = -1  # an answer goes in one piece: in two, the second waits for an acknowledgement
 
         def log_message(self, *_words: Any) -> None:

@@ -149,7 +149,8 @@ def _is_mirrored(host: Host, want: Settings, now: Software) -> bool:
     """Whether the host's own sources offer what is missing; the question is the planner's."""
     from ..plan.kube_install import is_mirrored, names_of
     from ..plan.kube_packages import ID
-    from ..plan.packages import asks_offers, tool_of
+    from ..plan.packages import tool_of
+    from ..plan.packages_index import asks_offers
 
     manager = now.packages.manager
     answer = host.ask(asks_offers(manager, names_of(now), every=False, lift=ID))

@@ -128,7 +128,8 @@ def _finish(todo: Todo, packages: Packages, past: Past) -> None:
 def _plan_install(todo: Todo, packages: Packages, past: Past) -> None:
     """All that is missing of the toolkit; what is half configured needs no index."""
     from .nvidia_names import TOOLKIT
-    from .packages import Wanted, not_offered, offers, refresh
+    from .packages import Wanted
+    from .packages_index import not_offered, offers, refresh
     from .packages_install import install
 
     absent = tuple(name for name in TOOLKIT if name not in packages.installed)

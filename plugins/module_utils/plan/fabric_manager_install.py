@@ -9,7 +9,8 @@ from ..core.plan import Past, Todo
 from .fabric_manager_packages import Need, installed
 from .nvidia_packages import fabric_manager_names
 from .package_rows import upstream
-from .packages import Offer, Packages, Wanted, Work, not_offered, offers, refresh, settle_holds, version_key
+from .packages import Offer, Packages, Wanted, Work, settle_holds, version_key
+from .packages_index import not_offered, offers, refresh
 from .packages_install import install
 from .unit_names import FABRIC_MANAGER as UNIT
 

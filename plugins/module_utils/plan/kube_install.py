@@ -16,7 +16,8 @@ from .kube_packages import HELD, ID, KEY, KUBE, REPO, SOURCE, UNFINISHED, Softwa
 from .kube_repository import address, armoured, key_address, repo, source
 from .kube_seen import Settings
 from .package_rows import upstream
-from .packages import Offer, Source, Wanted, Work, not_offered, offers, refresh, version_key
+from .packages import Offer, Wanted, Work, version_key
+from .packages_index import Source, not_offered, offers, refresh
 from .packages_install import install
 from .unit_names import K8S_JOIN as UNIT
 

@@ -22,7 +22,7 @@ from .debts import debt
 from .join_configuration import OLDEST, VALIDATES, render
 from .kube_entry import CLEAN, KUBELET, Entry, clean
 from .kube_seen import JOIN_FILE, KUBELET_CONF, KUBELET_CONFIG, RECORD, Settings
-from .packages import said
+from .packages_index import said
 from .program_version import release_in
 from .systemd import control
 from .unit_names import K8S_JOIN as UNIT

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from ..core.plan import Past, Todo
 from ..core.step import Effect, command_line, fail, known_after, run
-from .packages import REFRESHED
 from .packages_dnf import Stream, asks_streams, parse_streams, render_streams
+from .packages_index import REFRESHED
 
 
 def enable(todo: Todo, past: Past, module: str, stream: str, refreshed: str = "") -> bool:

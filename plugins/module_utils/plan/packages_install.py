@@ -18,19 +18,17 @@ from ..core.step import Effect, Step, command_line, run
 from .debts import debt
 from .package_rows import Package
 from .packages import (
-    REFRESHED,
     Packages,
     Verdict,
     Wanted,
     Work,
     asks_installed,
-    is_fresh,
     is_there,
     listed,
-    not_offered,
     settle_holds,
     tool_of,
 )
+from .packages_index import REFRESHED, is_fresh, not_offered
 
 
 class _Shown:

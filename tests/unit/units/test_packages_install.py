@@ -19,11 +19,9 @@ from ansible_collections.bettercompute.bcd.plugins.module_utils.look.packages im
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.packages import (
     Packages,
     Wanted,
-    not_offered,
-    offers,
-    refresh,
     settle_holds,
 )
+from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.packages_index import not_offered, offers, refresh
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.packages_install import install
 from tests.unit import promises
 from tests.unit.package_machine import STAMP, PackageHost, Shelf, age, apt_host, dnf_host, zypper_host

@@ -25,7 +25,8 @@ from .unit_names import K8S_JOIN as UNIT
 
 RESET = debt("reset", "kubeadm")
 DRAIN = "drain the node"  # what may come to nothing
-PODS = 300  # seconds for pods to end
+PODS = "pods"  # the lane
+GRACE = 300  # seconds for pods to end
 FOLDER = "/var/lib/kubelet"
 MOUNTS = "/proc/self/mountinfo"
 FILES = (KUBELET_CONF, *LEFTOVERS)  # what makes a membership; a reset takes all of it
@@ -82,7 +83,10 @@ def plan(todo: Todo, now: Leaving, past: Past) -> bool:
     is_due = now.joined is not None or bool(now.files) or RESET in past.owed
     if is_due:
         _refuse(now)
-        if _is_busy(todo, now) or not _empty(todo, now, past) or not _reset(todo, now):
+        if _is_busy(todo, now):
+            return False
+        left = _empty(todo, now, past)
+        if left is None or not _reset(todo, now, left):
             return False
     _rest(todo, now.kubelet, is_due)
     if now.record is not None:
@@ -156,59 +160,65 @@ def _is_busy(todo: Todo, now: Leaving) -> bool:
     return bool(claims)
 
 
-def _empty(todo: Todo, now: Leaving, past: Past) -> bool:
-    """Evict the pods as far as that can be done; whether the machine may then be reset, as far as is known."""
-    is_drained = now.joined is None or _drain(todo, now, now.joined, past)
+def _empty(todo: Todo, now: Leaving, past: Past) -> str | None:
+    """Evict the pods as far as that can be done: what is known to stay of them, a clause, "" for nothing.
+
+    None: whether the machine may then be reset is known only later.
+    """
+    left = "" if now.joined is None else _drain(todo, now, now.joined, past)
     if not now.mounts:
-        return True
-    if not is_drained:
+        return left or ""
+    if left is None:
         todo.add(known_after("kubeadm reset", f"the pods of the node {now.name} are evicted"))
-        return False
+        return None
     raise Refused(
         f"{UNIT}: {', '.join(now.mounts)} {'is' if len(now.mounts) == 1 else 'are'} still mounted, and a reset could "
         "delete what is in there: delete the pods that use it, or unmount it, and run again"
     )
 
 
-def _drain(todo: Todo, now: Leaving, joined: Joined, past: Past) -> bool:
-    """Cordon the Node and evict its pods, which a kubelet may do; whether that is done, or cannot be done."""
+def _drain(todo: Todo, now: Leaving, joined: Joined, past: Past) -> str | None:
+    """Cordon the Node and evict its pods, which a kubelet may do; what stays where that was, or cannot be, done."""
     why = _unknown(now.node)
     if why:
-        todo.note(f"the pods of the node {now.name} are not evicted before it is reset: {why}")
-        return True
+        return f"its pods could not be evicted: {why}"
     if now.node is None:
-        return True
+        return ""
     pods = () if _unknown(now.pods) else now.pods
     if now.node.unschedulable and not pods:
-        return True
+        return ""
     if DRAIN in past.vain:
-        said = past.tried.get(DRAIN) or "they are still there"
-        if pods:
-            todo.note(f"{', '.join(pods)} could not be evicted before the node {now.name} is reset: {said}")
-        return True
+        said = past.tried.get(DRAIN) or "see their disruption budgets"
+        return f"{', '.join(pods)} could not be evicted: {said}" if pods else ""
+    _evict(todo, now, now.node, joined, past)
+    return None
+
+
+def _evict(todo: Todo, now: Leaving, seen: Node, joined: Joined, past: Past) -> None:
     from .kubectl import kubectl
 
-    node = now.node.name
+    node = seen.name
     gone: list[Effect] = [
-        Effect("answers", f"GET {address(joined.server, node)}", render(now.node._replace(unschedulable=True))),
+        Effect("answers", f"GET {address(joined.server, node)}", render(seen._replace(unschedulable=True))),
         Effect("answers", f"GET {pods_address(joined.server, node)}", '{"items": []}'),
     ]
     if now.mounts:
         gone.append(Effect("unknown", MOUNTS, f"the pods of the node {node} are evicted"))
-    options = ("--ignore-daemonsets", "--delete-emptydir-data", "--force", OTHERS, f"--timeout={PODS}s")
+    options = ("--ignore-daemonsets", "--delete-emptydir-data", "--force", OTHERS, f"--timeout={GRACE}s")
     step = run(
         kubectl("drain", node, *options),
         f"let no more pods come to the node {node}, and evict those that are there (drain)",
-        timeout=PODS + 60.0,
+        ok=(0, 1),  # what kubectl ends with where pods stay, and where they go: it may not look whether they have gone
+        timeout=GRACE + 60.0,
         disruption="service",
         tries=DRAIN,
         barrier=True,
         settle=1.0,
-        owes=() if now.node.unschedulable else (UNCORDON,),
+        owes=() if seen.unschedulable else (UNCORDON,),
         effects=tuple(gone),
     )
-    todo.add(step._replace(retry=DRAIN in past.tried))
-    return False
+    with todo.lane(PODS):  # of its own: an eviction that comes to nothing ends it, and the reset goes on
+        todo.add(step._replace(retry=DRAIN in past.tried))
 
 
 def _unknown(value: Any) -> str:
@@ -223,8 +233,11 @@ def _unknown(value: Any) -> str:
 # -- the steps
 
 
-def _reset(todo: Todo, now: Leaving) -> bool:
-    """The reset, whose word is not taken for it: the record stays until a look shows that the membership is gone."""
+def _reset(todo: Todo, now: Leaving, left: str) -> bool:
+    """The reset, whose word is not taken for it: the record stays until a look shows that the membership is gone.
+
+    `left` is what it is made in spite of; the step says so, since notes are of the end of a pass.
+    """
     if not now.has_kubeadm:
         todo.add(
             fail(
@@ -237,7 +250,8 @@ def _reset(todo: Todo, now: Leaving) -> bool:
     todo.add(
         run(
             ARGV,
-            f"take this machine out of its cluster{f' {now.record.api_server}' if now.record else ''} (kubeadm reset)",
+            f"take this machine out of its cluster{f' {now.record.api_server}' if now.record else ''} (kubeadm reset)"
+            f"{f', though {left}' if left else ''}",
             disruption="service",
             barrier=True,
             owes=(RESET,),

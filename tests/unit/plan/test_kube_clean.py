@@ -64,10 +64,11 @@ def test_a_join_of_ours_is_emptied_reset_and_not_started_at_boot_any_more() -> N
     found, follows = planned(NOW)
     assert lines(NOW) == [DRAINS, RESETS, DISABLES, FORGETS]
     drain, reset, _disable, _forget = found.steps
+    assert drain.ok == (0, 1)
     assert (drain.tries, drain.barrier, drain.owes, drain.disruption) == (DRAIN, True, (UNCORDON,), "service")
     assert (reset.owes, reset.barrier, reset.disruption) == ((RESET,), True, "service")
     assert set(reset.pays) == {RESET, UNCORDON, "clean join"}
-    assert {step.lane for step in found.steps} == {""}
+    assert [step.lane for step in found.steps] == ["pods", "", "", ""]
     assert follows
 
 
@@ -196,18 +197,20 @@ def test_pods_that_cannot_be_evicted_are_told_and_keep_nothing() -> None:
     past = Past(vain=frozenset((DRAIN,)), tried={DRAIN: "Cannot evict pod: disruption budget"})
     found, follows = planned(NOW, past)
     assert lines(NOW, past) == [RESETS, DISABLES, FORGETS]
-    assert "default/db could not be evicted" in found.notes[0]
-    assert "disruption budget" in found.notes[0]
+    reset = "take this machine out of its cluster https://k8s.example.com:443 (kubeadm reset)"
+    assert found.steps[0].action == (
+        f"{reset}, though default/db could not be evicted: Cannot evict pod: disruption budget"
+    )
     assert follows
     # kubectl's own end, once the pods are gone: it may not look at them any more
-    assert not any("evicted" in note for note in planned(DRAINED, past)[0].notes)
+    assert planned(DRAINED, past)[0].steps[0].action == reset
 
 
 def test_an_api_server_that_is_away_keeps_nothing() -> None:
     away: Any = Unknown(NotReady("it is away"))
     found, follows = planned(NOW._replace(node=away, pods=()))
     assert lines(NOW._replace(node=away, pods=())) == [RESETS, DISABLES, FORGETS]
-    assert found.notes[0] == "the pods of the node gpu-01 are not evicted before it is reset: it is away"
+    assert found.steps[0].action.endswith(", though its pods could not be evicted: it is away")
     assert follows
     assert lines(NOW._replace(node=None, pods=())) == [RESETS, DISABLES, FORGETS]  # an admin has deleted it
     assert lines(NOW._replace(node=EMPTIED, pods=away)) == [RESETS, DISABLES, FORGETS]

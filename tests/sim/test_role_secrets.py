@@ -81,7 +81,13 @@ class Site:
         return self.asked.read_text("utf-8").splitlines() if self.asked.exists() else []
 
     def run(
-        self, *arguments: str, token: str = TOKEN, as_json: bool = True, callback: str = "", **variables: Any
+        self,
+        *arguments: str,
+        token: str = TOKEN,
+        as_json: bool = True,
+        callback: str = "",
+        pipelining: bool = True,
+        **variables: Any,
     ) -> controller.Played:
         """Import the role, with its variables less the prefix."""
         given: dict[str, Any] = {"bcd_converge_units": SECTION, "bcd_converge_join_token": JOIN_TOKEN}
@@ -97,6 +103,7 @@ class Site:
         book.write_text(json.dumps([play]), encoding="utf-8")
         told = {"TEST_LOOKUPS": str(self.asked), "TEST_TOKEN": token}
         told.update({"ANSIBLE_CALLBACKS_ENABLED": callback} if callback else {})
+        told.update({} if pipelining else {"ANSIBLE_PIPELINING": "0"})
         return controller.playbook(
             str(self.scratch), self.inventory, str(book), *arguments, as_json=as_json, variables=told
         )
@@ -158,6 +165,13 @@ def test_nothing_shows_the_token_when_it_is_right_or_wrong(site: Site) -> None:
         assert ("Invalid value" in shown) == (token == WRONG)  # what the program said is told, without the token
         assert site.traces(*parts) == []
         assert site.traces("sh -c") != []  # the search finds what is there: the journal of programs
+
+
+def test_the_token_reaches_the_host_in_no_file(site: Site) -> None:
+    """Not even where Ansible copies modules to files, with their options in them."""
+    ran = site.run(pipelining=False, as_json=False)
+    assert ran.rc == 0, ran.out
+    assert site.host.read("/etc/gate/found") == ""
 
 
 def test_a_token_that_opens_nothing_ends_in_a_report_and_a_right_one_mends_it(site: Site) -> None:

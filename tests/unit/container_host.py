@@ -13,10 +13,10 @@ from __future__ import annotations
 import copy
 import importlib.util
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from ansible_collections.bettercompute.bcd.plugins.module_utils.core.errors import Refused
+from ansible_collections.bettercompute.bcd.plugins.module_utils.core.errors import Refused, StepFailed
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.plan import Answer, Ask
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan import toml
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.toml_text import render
@@ -28,7 +28,9 @@ from tests.unit.fake_host import FakeHost
 Table = dict[str, Any]
 TOMLLIB: Any = importlib.import_module("tomllib") if importlib.util.find_spec("tomllib") else None  # since 3.11
 CONFIG = "/etc/containerd/config.toml"
-DROP_IN = "/etc/containerd/conf.d/99-zz-bcd-nvidia.toml"
+DROP_IN = "/etc/containerd/conf.d/99-zz-bcd.toml"
+BEFORE = "/var/lib/bcd-hostconfig/containerd-before.json"
+SOCKET, VERSION = "/run/containerd/containerd.sock", "/runtime.v1.RuntimeService/Version"
 DAEMON = "/etc/docker/daemon.json"
 RUNTIME = "/etc/nvidia-container-runtime/config.toml"
 SPEC = "/etc/cdi/nvidia.json"
@@ -70,7 +72,10 @@ DEBIAN = f"""version = 2
 class ContainerHost(GpuHost):
     """`runtimes` maps containerd, docker, crio and podman to their versions; those that are named are installed.
 
-    `running` are the services that run, `restarts` what was restarted, in order.
+    `running` are the services that run, `restarts` what was restarted, in order; `state` and `enabled` are systemd's
+    words of those that do not run, and of the next boot. `breaks` says what keeps containerd from serving its CRI with
+    the files as they are at its start: "dies", "mute" (it runs without the plugin), "" for nothing; `silent` is what
+    did at the last one. `journal` is what containerd logs.
     """
 
     def __init__(
@@ -85,13 +90,23 @@ class ContainerHost(GpuHost):
         self.versions = dict(runtimes or {})
         self.running = set(self.versions) - {"podman"}
         self.restarts: list[str] = []
+        self.state: dict[str, str] = {}
+        self.enabled: dict[str, str] = {}
+        self.breaks: Callable[[ContainerHost], str] = lambda _host: ""
+        self.silent = ""
+        self.journal: list[str] = []
         self.put("/etc/os-release", 'ID=debian\nVERSION_ID="12"\nVERSION_CODENAME=bookworm\n')
         self.put("/proc/sys/kernel/arch", "x86_64\n")
         self.offered = "1.18.1-1"  # of the toolkit, in apt's index
-        self.programs.update({"stat": stat, "systemctl": systemctl, **APT})
+        self.programs.update({"stat": stat, "systemctl": systemctl, "journalctl": journalctl, **APT})
         programs = {"containerd": containerd, "docker": dockerd, "crio": silent, "podman": silent}
         for name in self.versions:
             self.programs["dockerd" if name == "docker" else name] = programs[name]
+            if name != "podman":
+                self.put(f"/usr/lib/systemd/system/{name}.service", "[Service]\n")
+        if "containerd" in self.versions:
+            self.servers[SOCKET] = self.serve
+            self.silent = served(self)
         del self.programs["nvidia-ctk"]
         if toolkit:
             self.unpack()
@@ -117,6 +132,18 @@ class ContainerHost(GpuHost):
         finally:
             for name, _text in question.files:
                 del self.files[f"{PRIVATE}/{name}"]
+
+    def serve(self, method: str, _message: bytes) -> bytes:
+        """containerd's socket, with the words of the real one and of the client."""
+        if "containerd" not in self.running:
+            raise StepFailed(f"{SOCKET} cannot be asked for {method}: Connection refused: see whether its server runs")
+        if self.silent:
+            service = method[1:].partition("/")[0]
+            raise StepFailed(
+                f"{SOCKET} gives no answer to {method}: gRPC status 12 (unknown service {service}): "
+                "see what its server says"
+            )
+        return b""
 
     def dump(self) -> Table:
         """What containerd makes of its configuration as it is."""
@@ -283,18 +310,50 @@ def stat(host: FakeHost, argv: tuple[str, ...]) -> Answer:
 
 
 def systemctl(host: FakeHost, argv: tuple[str, ...]) -> Answer:
-    """is-active and restart of the runtimes; a restart into a configuration that does not parse fails."""
+    """is-active, is-enabled, enable, start and restart of the runtimes."""
     machine = of(host)
     name = argv[-1].partition(".service")[0]
     if name not in ("containerd", "docker", "crio"):
         return gpu_systemctl(host, argv)
     if "is-active" in argv:
-        return Answer(0 if name in machine.running else 3, "")
+        there = name in machine.running
+        return Answer(0 if there else 3, f"{'active' if there else machine.state.get(name, 'inactive')}\n")
+    if "is-enabled" in argv:
+        word = machine.enabled.get(name, "enabled")
+        return Answer(0 if word == "enabled" else 1, f"{word}\n")
+    if "enable" in argv:
+        machine.enabled[name] = "enabled"
+        return Answer(0, "")
     machine.restarts.append(name)
-    if name == "containerd" and containerd(host, ("containerd", "config", "dump")).rc:
-        machine.running.discard(name)
-        return Answer(1, "", "Job for containerd.service failed\n")
+    machine.running.add(name)
+    if name == "containerd":
+        machine.silent = served(machine)
+        if machine.silent == "dies":
+            machine.running.discard(name)
+            machine.state[name] = "failed"
+            return Answer(1, "", "Job for containerd.service failed\n")
     return Answer(0, "")
+
+
+def served(host: ContainerHost) -> str:
+    """What keeps a containerd that starts now from serving its CRI; as the real one it does not load the plugin where
+    mirrors stand beside the folder for them."""
+    said = containerd(host, ("containerd", "config", "dump"))
+    if said.rc:
+        host.journal.append(f"containerd: {said.err.strip()}")
+        return "dies"
+    plugins = host.dump()["plugins"]
+    registry = plugins.get(IMAGES, plugins.get(OLD, {})).get("registry", {})
+    if {"cri", OLD, NEW} & {*host.dump()["disabled_plugins"]} or (
+        registry.get("config_path") and registry.get("mirrors")
+    ):
+        return "mute"
+    return host.breaks(host)
+
+
+def journalctl(host: FakeHost, _argv: tuple[str, ...]) -> Answer:
+    """What containerd logged."""
+    return Answer(0, "".join(f"{line}\n" for line in of(host).journal))
 
 
 # -- apt

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 bettercompute
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The files that containerd reads, in its order."""
+"""The files that containerd reads, in its order, and whether its daemon answers."""
 
 from __future__ import annotations
 
@@ -10,13 +10,29 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from ..core.host import Host
+from ..core.step import File
+from ..core.unknown import later
 from ..plan import toml
-from ..plan.containerd import CONFIG, FOLDER, IMPORT, NAME, Containerd, DropIn
+from ..plan.containerd_seen import (
+    CNI,
+    CONFIG,
+    DEBIAN_CNI,
+    FOLDER,
+    IMPORT,
+    NAME,
+    RECORD,
+    SOCKET,
+    Containerd,
+    DropIn,
+)
 from ..plan.systemd import RUNNING
 
 
-def containerd_files(host: Host) -> Containerd:
-    """containerd's configuration with everything that it imports; raises Refused for TOML that cannot be read."""
+def containerd_files(host: Host, daemon: bool = True) -> Containerd:
+    """containerd's configuration with everything that it imports; raises Refused for TOML that cannot be read.
+
+    `daemon`: with what its daemon says, which is looked at anyway where a change of its files is not through.
+    """
     text = host.read(CONFIG) or ""
     patterns = _imports(toml.parse(text, CONFIG))
     path = _place(patterns)
@@ -24,18 +40,48 @@ def containerd_files(host: Host) -> Containerd:
     path = path or f"{FOLDER}/{NAME}"
     direct = _resolved(host, CONFIG, patterns if imported else [*patterns, IMPORT], path)
     before = direct if imported else _resolved(host, CONFIG, patterns, "")
+    record = host.read(RECORD)
+    read = _read(host, direct, path)
+    address = _address([(CONFIG, text), *((one.path, one.text) for one in read)])
     return Containerd(
         config=host.file(CONFIG),
         text=text,
         path=path,
         imports=direct,
-        read=_read(host, direct, path),
+        read=read,
         imported=imported,
         newly=tuple(name for name in direct if name not in before and name != path),
         ours=host.file(path),
         stale=_stale(host, path),
         systemd=host.exists(RUNNING),
+        cni=tuple(folder for folder in (DEBIAN_CNI, CNI) if host.exists(f"{folder}/loopback")),
+        address=address,
+        record=record,
+        former={} if record is None else _former(host, record),
+        daemon=later(_daemon, host, address) if daemon or record is not None else None,
     )
+
+
+def _daemon(host: Host, address: str) -> Any:
+    from .containerd_daemon import daemon
+
+    return daemon(host, address)
+
+
+def _former(host: Host, record: str) -> dict[str, File | None]:
+    from ..plan.containerd_change import parse_record
+
+    return {name: host.file(name) for name in parse_record(record).files}
+
+
+def _address(texts: Iterable[tuple[str, str]]) -> str:
+    """Where the files have containerd listen."""
+    found = SOCKET
+    for path, text in texts:
+        grpc = toml.parse(text, path).get("grpc")
+        given = grpc.get("address") if isinstance(grpc, dict) else None
+        found = given if isinstance(given, str) and given else found
+    return f"/run/{found[len('/var/run/') :]}" if found.startswith("/var/run/") else found
 
 
 def _imports(table: dict[str, Any]) -> list[str]:
@@ -88,10 +134,17 @@ def _read(host: Host, direct: tuple[str, ...], ours: str) -> tuple[DropIn, ...]:
         if text is not None:
             found[path] = text
             pending += _resolved(host, path, _imports(toml.parse(text, path)), "")
-    return tuple(DropIn(path, text) for path, text in found.items())
+    return tuple(DropIn(path, text, _is_open(host, path)) for path, text in found.items())
 
 
-def _stale(host: Host, path: str) -> tuple[str, ...]:
+def _is_open(host: Host, path: str) -> bool:
+    """Whether everyone may read the file; of what is a link it is not asked."""
+    seen = host.file(path)
+    return seen is None or not seen.regular or bool(seen.mode & 0o004)
+
+
+def _stale(host: Host, path: str) -> dict[str, File]:
     """Ours in our folder, after its import moved to another one."""
     other = f"{FOLDER}/{NAME}"
-    return (other,) if other != path and host.exists(other) else ()
+    seen = host.file(other) if other != path else None
+    return {} if seen is None else {other: seen}

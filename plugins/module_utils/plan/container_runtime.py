@@ -52,10 +52,10 @@ def edit(todo: Todo, path: str, text: str, file: File | None, action: str, owes:
     todo.add(write(path, text, action, mode=file.mode if file else 0o644, owes=owes))
 
 
-def refuse_link(path: str, file: File | None) -> None:
+def refuse_link(path: str, file: File | None, unit: str = UNIT) -> None:
     """Refuse to write in the place of what is no regular file."""
     if file is not None and not file.regular:
-        raise Refused(f"{UNIT}: {path} is a link or no regular file, and bcd replaces neither: put a file there")
+        raise Refused(f"{unit}: {path} is a link or no regular file, and bcd replaces neither: put a file there")
 
 
 def without_cdi(todo: Todo, runtime: str, since: str, named: bool) -> None:

@@ -40,8 +40,9 @@ class Now(NamedTuple):
     """What the host shows. `packages` is looked at where nvidia-ctk is missing, or a killed pass was installing it.
 
     `runtimes` maps those that are installed to what they read, which may be known only later; podman reads nothing of
-    ours. `config` and `environment` are the toolkit's files, `described` what the specification depends on, `rule` is
-    our rule of udev, and `unlinked` the device nodes without a link.
+    ours; of a unit that is to go, it has containerd where a change of its files is not through. `config` and
+    `environment` are the toolkit's files, `described` what the specification depends on, `rule` is our rule of udev,
+    and `unlinked` the device nodes without a link.
     """
 
     toolkit: bool
@@ -98,14 +99,24 @@ def absent(now: Now, past: Past) -> Plan:
     if now.packages is not None:
         _finish(todo, now.packages, past)
     for name, service in SERVICES.items():
-        if debt(service) in past.owed:
-            with todo.lane(name):
+        with todo.lane(name):
+            if name in now.runtimes:
+                _finish_change(todo, now.runtimes[name], past)
+            elif debt(service) in past.owed:
                 restart(todo, service, True, past)
     todo.note(
         "nvidia-container-toolkit stays installed, and the runtimes configured with it",
         f"{OUTPUT}, {RULE} and the settings in {CONFIG} stay as they are",
     )
     return todo.plan()
+
+
+def _finish_change(todo: Todo, seen: Any, past: Past) -> None:
+    """See a change of containerd's files through that a killed pass left."""
+    from .containerd_drop_in import finish, go_on
+
+    if go_on(todo, UNIT, seen, past):
+        finish(todo, UNIT, seen, past)
 
 
 def _is_whole(packages: Packages) -> bool:

@@ -9,13 +9,15 @@ import copy
 from collections.abc import Mapping
 from typing import Any
 
+from . import toml
 from .container_runtime import BINARY, NVIDIA, runs_nvidia, with_spec_folder
+from .containerd_seen import Containerd, Parts
 
 Table = dict[str, Any]
-Path = tuple[str, ...]
 
 OLD_CRI, NEW_CRI = "io.containerd.grpc.v1.cri", "io.containerd.cri.v1.runtime"  # of version 2, of version 3
 RUNC = "io.containerd.runc.v2"
+RUNC_TYPES = "io.containerd.runc."  # how the types of runtimes begin whose options have SystemdCgroup
 
 
 def is_modern(dump: Mapping[str, Any]) -> bool:
@@ -26,39 +28,77 @@ def is_modern(dump: Mapping[str, Any]) -> bool:
 
 def cri_of(dump: Table) -> Table | None:
     """The CRI plugin's table in a dump; None where this containerd has none."""
-    return _below(dump, "plugins", NEW_CRI if is_modern(dump) else OLD_CRI)
+    return below(dump, "plugins", NEW_CRI if is_modern(dump) else OLD_CRI)
 
 
 def runtimes_of(cri: Table) -> Table:
     """The CRI plugin's runtimes by name."""
-    return _below(cri, "containerd", "runtimes") or {}
+    return below(cri, "containerd", "runtimes") or {}
 
 
-def shows(cri: Table, cdi: bool) -> bool:
-    """Whether the effective configuration has the runtime nvidia, and CDI where it is wanted."""
-    options = _below(runtimes_of(cri), NVIDIA, "options") or {}
-    if not runs_nvidia(options.get("BinaryName")) or bool(options.get("SystemdCgroup")) != takes_systemd(cri):
-        return False
-    return not cdi or (cri.get("enable_cdi") is True and with_spec_folder(cri.get("cdi_spec_dirs")) is None)
+def knows_cdi(cri: Table) -> bool:
+    """Whether this containerd has CDI at all."""
+    return "enable_cdi" in cri
+
+
+def shows_nvidia(cri: Table, systemd: bool) -> bool:
+    """Whether the effective configuration has the runtime nvidia, with systemd's cgroups as it is wanted."""
+    options = below(runtimes_of(cri), NVIDIA, "options") or {}
+    return runs_nvidia(options.get("BinaryName")) and bool(options.get("SystemdCgroup")) == systemd
+
+
+def shows_cdi(cri: Table, kube: bool) -> bool:
+    """Whether CDI is on, and reads the folders that it has to."""
+    return cri.get("enable_cdi") is True and with_folders(cri, kube) is None
+
+
+def with_folders(cri: Table, kube: bool) -> list[str] | None:
+    """The folders of specifications with those that have to be among them; None where they are.
+
+    A kubelet's pods get their devices by drivers and plugins that write to /var/run/cdi too.
+    """
+    given = cri.get("cdi_spec_dirs")
+    found = with_spec_folder(given)
+    folders = strings(given) if found is None else found
+    if kube and not {"/var/run/cdi", "/run/cdi"} & {*folders}:
+        return [*folders, "/var/run/cdi"]
+    return found
 
 
 def takes_systemd(cri: Table) -> bool:
     """Whether the runtime that containers have by default takes its cgroups from systemd."""
-    default = (_below(cri, "containerd") or {}).get("default_runtime_name")
+    default = (below(cri, "containerd") or {}).get("default_runtime_name")
     name = default if isinstance(default, str) and default not in ("", NVIDIA) else "runc"
-    return bool((_below(runtimes_of(cri), name, "options") or {}).get("SystemdCgroup"))
+    return bool((below(runtimes_of(cri), name, "options") or {}).get("SystemdCgroup"))
 
 
-def changes(cri: Table, cdi: bool) -> Table:
-    """Our keys of the CRI plugin, over its effective table."""
-    folders = with_spec_folder(cri.get("cdi_spec_dirs")) if cdi else None
-    options = {"BinaryName": BINARY, "SystemdCgroup": takes_systemd(cri)}
-    runtime = {"privileged_without_host_devices": False, "runtime_type": RUNC, "options": options}
-    return {
-        **({"enable_cdi": True} if cdi else {}),
-        **({"cdi_spec_dirs": folders} if folders else {}),
-        "containerd": {"runtimes": {NVIDIA: runtime}},
-    }
+def without_systemd(cri: Table) -> list[str]:
+    """The runtimes of runc's kind that do not take their cgroups from systemd; the one named nvidia is one of them."""
+    return [
+        name
+        for name, runtime in runtimes_of(cri).items()
+        if isinstance(runtime, dict)
+        and str(runtime.get("runtime_type", "")).startswith(RUNC_TYPES)
+        and (below(runtime, "options") or {}).get("SystemdCgroup") is not True
+    ]
+
+
+def changes(cri: Table, parts: Parts) -> Table:
+    """Our keys of the CRI plugin, over its effective table, as far as they differ from it."""
+    ours: Table = {}
+    if (parts.cdi or parts.kube) and knows_cdi(cri):
+        folders = with_folders(cri, parts.kube)
+        ours.update({} if cri["enable_cdi"] is True else {"enable_cdi": True})
+        ours.update({"cdi_spec_dirs": folders} if folders else {})
+    runtimes: Table = {}
+    if parts.kube:
+        for name in without_systemd(cri):
+            kind = runtimes_of(cri)[name]["runtime_type"]
+            runtimes[name] = {"runtime_type": kind, "options": {"SystemdCgroup": True}}
+    if parts.toolkit:
+        options = {"BinaryName": BINARY, "SystemdCgroup": parts.kube or takes_systemd(cri)}
+        runtimes[NVIDIA] = {"privileged_without_host_devices": False, "runtime_type": RUNC, "options": options}
+    return {**ours, **({"containerd": {"runtimes": runtimes}} if runtimes else {})}
 
 
 def merged(table: Mapping[str, Any], ours: Mapping[str, Any], effective: Table) -> Table:
@@ -69,64 +109,25 @@ def merged(table: Mapping[str, Any], ours: Mapping[str, Any], effective: Table) 
     """
     whole = copy.deepcopy(dict(table))
     lay(whole, ours)
+    written = runtimes_of(whole)
     for name, runtime in runtimes_of(effective).items():
-        if name not in runtimes_of(dict(table)) and name != NVIDIA:
+        if written and name not in runtimes_of(dict(table)):
             carried = copy.deepcopy(runtime)
             lay(carried, runtimes_of(dict(ours)).get(name, {}))
-            whole["containerd"]["runtimes"][name] = carried
+            written[name] = carried
     return whole
-
-
-def systemd_runc(cri: Table) -> Table:
-    """The CRI table of a first configuration where systemd runs: the default runc, with the systemd cgroup driver.
-
-    Without it the kubelet's pods do not survive a reboot of such a host.
-    """
-    runc = copy.deepcopy(runtimes_of(cri).get("runc", {}))
-    lay(runc, {"runtime_type": RUNC, "options": {"SystemdCgroup": True}})
-    return {"containerd": {"runtimes": {"runc": runc}}}
 
 
 def lay(table: Table, over: Mapping[str, Any]) -> None:
     """Put the keys of `over` into the table, key by key."""
     for key, value in over.items():
         if isinstance(value, Mapping):
-            below = table.get(key)
-            if not isinstance(below, dict):
-                below = table[key] = {}
-            lay(below, value)
+            under = table.get(key)
+            if not isinstance(under, dict):
+                under = table[key] = {}
+            lay(under, value)
         else:
             table[key] = value
-
-
-def lost(before: Table, after: Table, fresh: bool) -> list[str]:
-    """The values of one dump that another lacks or changes, as dotted names; ours are not counted.
-
-    `fresh`: the systemd cgroup driver is ours too.
-    """
-    prefix = ("plugins", NEW_CRI if is_modern(before) else OLD_CRI)
-    runtimes = (*prefix, "containerd", "runtimes")
-    ours = {(*prefix, "enable_cdi"), (*prefix, "cdi_spec_dirs"), ("imports",), ("version",)}
-    if fresh:
-        ours.add((*runtimes, "runc", "options", "SystemdCgroup"))
-    found = leaves(after)
-    return [
-        ".".join(path)
-        for path, value in leaves(before).items()
-        if found.get(path) != value and path not in ours and path[: len(runtimes) + 1] != (*runtimes, NVIDIA)
-    ]
-
-
-def leaves(table: Mapping[str, Any], above: Path = ()) -> dict[Path, Any]:
-    """Every value of a configuration by its path; an empty table holds none."""
-    found: dict[Path, Any] = {}
-    for key, value in table.items():
-        path = (*above, key)
-        if isinstance(value, dict):
-            found.update(leaves(value, path))
-        else:
-            found[path] = value
-    return found
 
 
 def strings(value: Any) -> list[str]:
@@ -134,8 +135,15 @@ def strings(value: Any) -> list[str]:
     return [word for word in value if isinstance(word, str)] if isinstance(value, list) else []
 
 
-def _below(table: Table, *path: str) -> Table | None:
+def below(table: Table, *path: str) -> Table | None:
+    """The table at a path; None where there is none."""
     found: Any = table
     for word in path:
         found = found.get(word) if isinstance(found, dict) else None
     return found if isinstance(found, dict) else None
+
+
+def having(now: Containerd) -> list[str]:
+    """The drop-ins of others that have a table of the CRI plugin, in the order of reading."""
+    names = {OLD_CRI, NEW_CRI}
+    return [one.path for one in now.read if names & toml.parse(one.text, one.path).get("plugins", {}).keys()]

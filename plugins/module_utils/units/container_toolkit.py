@@ -13,6 +13,7 @@ from ..core.unknown import later
 from ..plan import container_toolkit as planner
 from ..plan.container_devices import RULE
 from ..plan.container_toolkit_config import CONFIG, ENVIRONMENT, Kept
+from ..plan.containerd_seen import RECORD
 from ..plan.unit_names import CONTAINER_TOOLKIT as NAME
 
 
@@ -25,7 +26,9 @@ def look(host: Host, settings: planner.Settings | None, past: Past) -> planner.N
         from ..plan.nvidia_names import TOOLKIT
 
         packages = packages_of(host, TOOLKIT, NAME)
-    if settings is None or not there:
+    if settings is None:
+        return planner.Now(there, packages, _changing(host))
+    if not there:
         return planner.Now(there, packages, {})
     from ..look.container_toolkit import described, refresh_installed, unlinked
 
@@ -51,7 +54,12 @@ def _runtimes(host: Host, settings: planner.Settings) -> dict[str, Any]:
 def _containerd(host: Host) -> Any:
     from ..look.containerd import containerd_files
 
-    return containerd_files(host)
+    return containerd_files(host, daemon=False)
+
+
+def _changing(host: Host) -> dict[str, Any]:
+    """containerd, where a change of its files is not through."""
+    return {"containerd": later(_containerd, host)} if host.exists(RECORD) else {}
 
 
 def _kept(host: Host, path: str) -> Kept:

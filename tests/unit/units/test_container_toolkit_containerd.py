@@ -30,7 +30,7 @@ MIRRORS = f'''version = 2
   path = "/srv/opt"
 '''
 # What another tool has: on 1.x it replaces the table of config.toml.
-KUBERNETES = "/etc/containerd/conf.d/90-bcd-k8s.toml"
+KUBERNETES = "/etc/containerd/conf.d/90-k8s.toml"
 SYSTEMD = f'''version = 2
 [plugins."{OLD}"]
   enable_cdi = true
@@ -153,6 +153,7 @@ def test_the_drop_in_of_1_7_carries_the_whole_table() -> None:
     assert (
         host.text(DROP_IN)
         == f'''# Managed by bettercompute.bcd: local edits are replaced.
+# For container-toolkit.
 version = 2
 
 [plugins]
@@ -234,7 +235,7 @@ def test_a_lost_import_is_found_and_made_again() -> None:
     host.put(CONFIG, DEBIAN)
     assert "nvidia" not in host.cri()["containerd"]["runtimes"]
     again = go(UNIT, host, ONLY)
-    assert lines(again)[0] == f"import /etc/containerd/conf.d/*.toml in {CONFIG}"
+    assert lines(again)[1] == f"import /etc/containerd/conf.d/*.toml in {CONFIG}"
     assert "nvidia" in host.cri()["containerd"]["runtimes"]
     assert host.text(CONFIG) == DEBIAN.replace("version = 2\n", "version = 2\n" + IMPORTS)
 
@@ -242,7 +243,7 @@ def test_a_lost_import_is_found_and_made_again() -> None:
 def test_the_drop_in_lies_where_containerd_looks() -> None:
     host = host_with("1.7.24", LAYOUTS["another folder"])
     go(UNIT, host, ONLY)
-    assert host.text("/etc/containerd/config.d/99-zz-bcd-nvidia.toml") is not None
+    assert host.text("/etc/containerd/config.d/99-zz-bcd.toml") is not None
     assert host.text(DROP_IN) is None
     host = host_with("1.7.24", {**LAYOUTS["another folder"], DROP_IN: "version = 2\n"})
     assert f"remove {DROP_IN}, which is ours and in another place now" in lines(go(UNIT, host, ONLY))
@@ -319,7 +320,7 @@ TABLES = st.fixed_dictionaries(
         ),
     },
 )
-FILES = st.dictionaries(st.sampled_from(["10-a", "90-bcd-k8s", "99-nvidia", "zz"]), TABLES, max_size=3)
+FILES = st.dictionaries(st.sampled_from(["10-a", "90-k8s", "99-nvidia", "zz"]), TABLES, max_size=3)
 
 
 @settings(max_examples=60, deadline=None)

@@ -1,0 +1,45 @@
+# Copyright (c) 2026 bettercompute
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Whether containerd's daemon answers."""
+
+from __future__ import annotations
+
+from ..core.errors import StepFailed, Unreadable
+from ..core.host import Host
+from ..plan.containerd_seen import UNIT_FILE, VERSION, Daemon
+from ..plan.systemd import RUNS
+from .systemd import service, state
+
+PATIENCE = 20.0  # seconds for a daemon that starts to answer
+EVERY = 0.5  # seconds between two calls
+CALL_TIMEOUT = 5.0
+NO_CRI = "unknown service"  # what gRPC says where the plugin is not loaded: no call later finds it
+
+
+def daemon(host: Host, address: str) -> Daemon:
+    """The service; one that runs, or comes up, is given time to answer."""
+    seen = service(host, UNIT_FILE)
+    left = PATIENCE
+    while True:
+        asked = host.clock()
+        silent = _silent(host, seen.active, address)
+        comes = seen.runs or seen.active == "activating"
+        if not silent or not comes or NO_CRI in silent or left <= 0:
+            return Daemon(seen.load, seen.active, seen.enabled, silent)
+        host.sleep(EVERY)
+        left -= max(EVERY, host.clock() - asked)
+        seen = seen._replace(active=state(host, UNIT_FILE))
+
+
+def _silent(host: Host, active: str, address: str) -> str:
+    """What keeps the CRI from answering; "" where it answers."""
+    if active not in RUNS:
+        return f"its service is {active or 'not run by systemd'}"
+    try:
+        host.unary(address, VERSION, timeout=CALL_TIMEOUT)
+    except Unreadable:
+        raise
+    except StepFailed as fault:
+        return fault.message.partition(": see ")[0]
+    return ""

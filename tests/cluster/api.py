@@ -311,13 +311,24 @@ def _merge(found: Object, patch: Object) -> None:
             found[key] = copy.deepcopy(value)
 
 
+def _selected(labels: dict[str, str], selector: str) -> bool:
+    """Whether a selector takes these labels: `key`, `!key` and `key=value`, with commas between."""
+    for part in filter(None, selector.split(",")):
+        key, equals, value = part.lstrip("!").partition("=")
+        if part.startswith("!") is (key in labels) or (equals and labels[key] != value):
+            return False
+    return True
+
+
 def _pods(cluster: Cluster, asked: Asked, pod: re.Match[str] | None) -> tuple[int, Object]:
     if pod is None:
         fields = asked.query.get("fieldSelector", [""])[0]
         if not asked.node or f"spec.nodeName={asked.node}" not in fields.split(","):
             why = f"can only list/watch pods with spec.nodeName field selector on node '{asked.node}'"
             raise denied(asked, "list", "pods", why=why)
-        items = [one for one in cluster.pods.values() if one["spec"]["nodeName"] == asked.node]
+        selector = asked.query.get("labelSelector", [""])[0]
+        mine = [one for one in cluster.pods.values() if one["spec"]["nodeName"] == asked.node]
+        items = [one for one in mine if _selected(one["metadata"].get("labels", {}), selector)]
         return 200, {"kind": "PodList", "apiVersion": "v1", "metadata": {"resourceVersion": "1"}, "items": items}
     key = (pod.group(1), pod.group(2))
     found = cluster.pods.get(key)

@@ -208,6 +208,8 @@ class Cluster:
         """Have a pod on a node; `owner` "" is one that nobody would start again."""
         owners = [{"kind": owner, "name": name, "apiVersion": "apps/v1", "uid": "1", "controller": True}]
         meta = {**named(name, namespace), "uid": f"pod-{name}", "ownerReferences": owners if owner else []}
+        if owner == "DaemonSet":
+            meta["labels"] = {"pod-template-generation": "1"}
         spec = {"nodeName": node, "containers": [{"name": "main", "image": "example.com/main"}]}
         pod = {"kind": "Pod", "apiVersion": "v1", "metadata": meta, "spec": spec, "status": {"phase": "Running"}}
         self.pods[(namespace, name)] = pod

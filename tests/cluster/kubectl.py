@@ -147,18 +147,11 @@ def _drain(client: Client, words: list[str], flags: dict[str, str], said: Said) 
     """Cordons and evicts; then it may not look at the pods that are gone, and ends with that."""
     name = words[0]
     _schedulable(client, name, True, said)
-    fields = quote(f"spec.nodeName={name}")
-    pods = _checked(client.call("GET", f"/api/v1/pods?fieldSelector={fields}")).body["items"]
+    query = f"fieldSelector={quote(f'spec.nodeName={name}')}&labelSelector={quote(flags.get('pod-selector', ''))}"
+    pods = _checked(client.call("GET", f"/api/v1/pods?{query}")).body["items"]
     owned = {pod["metadata"]["name"]: [one["kind"] for one in pod["metadata"]["ownerReferences"]] for pod in pods}
     daemons = [pod for pod in pods if "DaemonSet" in owned[pod["metadata"]["name"]]]
-    if daemons and "ignore-daemonsets" not in flags:
-        listed = ", ".join(f"{pod['metadata']['namespace']}/{pod['metadata']['name']}" for pod in daemons)
-        raise Ended(
-            f'error: unable to drain node "{name}" due to error: cannot delete DaemonSet-managed Pods (use '
-            f"--ignore-daemonsets to ignore): {listed}, continuing command..."
-        )
-    selected = flags.get("pod-selector") != "!pod-template-generation"  # a label of a DaemonSet's pods
-    if daemons and selected:  # kubectl looks at what owns them, which no node may, and evicts nothing then
+    if daemons:  # kubectl looks at what owns them, which no node may, and evicts nothing then
         raise Ended(
             f'error: unable to drain node "{name}" due to error: daemonsets.apps '
             f'"{daemons[0]["metadata"]["name"]}" is forbidden: User "system:node:{name}" cannot get resource '
@@ -168,8 +161,6 @@ def _drain(client: Client, words: list[str], flags: dict[str, str], said: Said) 
     faults = []
     for pod in pods:
         meta = pod["metadata"]
-        if pod in daemons:
-            continue
         if not owned[meta["name"]] and "force" not in flags:
             raise Ended(
                 f'error: unable to drain node "{name}" due to error: cannot delete Pods that declare no controller '

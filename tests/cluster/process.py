@@ -58,10 +58,9 @@ def serve(folder: Path, port: int, version: str) -> None:
 
 def _keep(cluster: Cluster, state: Path) -> None:
     with cluster.lock:
-        text = json.dumps({name: getattr(cluster, name) for name in KEPT})
-    draft = state.with_suffix(".draft")
-    draft.write_text(text, encoding="utf-8")
-    draft.replace(state)
+        draft = state.with_suffix(".draft")
+        draft.write_text(json.dumps({name: getattr(cluster, name) for name in KEPT}), encoding="utf-8")
+        draft.replace(state)
 
 
 def _do(cluster: Cluster, method: str, arguments: list[Any]) -> Any:

@@ -30,7 +30,8 @@ CLUSTER_INFO = "/api/v1/namespaces/kube-public/configmaps/cluster-info"
 CONFIGS = "/api/v1/namespaces/kube-system/configmaps/"
 REQUESTS = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
 NODE = re.compile(r"/api/v1/nodes/([^/]+)(/status)?")
-POD = re.compile(r"/api/v1/namespaces/([^/]+)/pods/([^/]+)(/eviction)?")
+OWNER = re.compile(r"/apis/apps/v1/namespaces/([^/]+)/(\w+)/([^/]+)")
+POD = re.compile(r"/api/v1/namespaces/([^/]+)/pods(?:/([^/]+)(/eviction)?)?")
 
 
 class Asked(NamedTuple):
@@ -205,6 +206,13 @@ def answered(cluster: Cluster, asked: Asked) -> tuple[int, Any]:
     node = NODE.fullmatch(asked.path)
     if node:
         return _node(cluster, asked, node.group(1))
+    owner = OWNER.fullmatch(asked.path)
+    if owner:
+        namespace, kind, name = owner.groups()
+        said = (
+            f'{kind}.apps "{name}" is forbidden: User "{asked.user}" cannot get resource "{kind}" in API group "apps"'
+        )
+        raise Failed(403, f'{said} in the namespace "{namespace}"')
     pod = POD.fullmatch(asked.path)
     if asked.path == "/api/v1/pods" or pod:
         return _pods(cluster, asked, pod)
@@ -321,13 +329,15 @@ def _selected(labels: dict[str, str], selector: str) -> bool:
 
 
 def _pods(cluster: Cluster, asked: Asked, pod: re.Match[str] | None) -> tuple[int, Object]:
-    if pod is None:
+    if pod is None or pod.group(2) is None:
         fields = asked.query.get("fieldSelector", [""])[0]
         if not asked.node or f"spec.nodeName={asked.node}" not in fields.split(","):
             why = f"can only list/watch pods with spec.nodeName field selector on node '{asked.node}'"
             raise denied(asked, "list", "pods", why=why)
         selector = asked.query.get("labelSelector", [""])[0]
         mine = [one for one in cluster.pods.values() if one["spec"]["nodeName"] == asked.node]
+        if pod is not None:
+            mine = [one for one in mine if one["metadata"]["namespace"] == pod.group(1)]
         items = [one for one in mine if _selected(one["metadata"].get("labels", {}), selector)]
         return 200, {"kind": "PodList", "apiVersion": "v1", "metadata": {"resourceVersion": "1"}, "items": items}
     key = (pod.group(1), pod.group(2))

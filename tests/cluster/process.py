@@ -20,7 +20,7 @@ from .control_plane import Cluster
 SOCKET = "admin.sock"
 STATE = "state.json"
 KEPT = ("nodes", "tokens", "signed", "serial")  # of a Cluster, over restarts
-METHODS = ("admin", "token", "expire", "labels", "taints", "node", "delete_node", "issue")
+METHODS = ("admin", "token", "expire", "labels", "taints", "node", "delete_node", "issue", "pod")
 VALUES = ("pin", "url", "endpoint", "requests", "nodes")
 
 

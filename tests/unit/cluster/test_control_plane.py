@@ -152,6 +152,8 @@ def test_pods_by_the_field_selector_alone(cluster: Cluster) -> None:
     assert kubelet(cluster).call("POST", f"{path}/eviction", {"kind": "Eviction"}).code == 201
     assert kubelet(cluster).call("GET", path).code == 403  # of what is gone
     assert kubelet(cluster).call("POST", "/api/v1/namespaces/default/pods/theirs/eviction", {}).code == 403
+    owner = kubelet(cluster).call("GET", "/apis/apps/v1/namespaces/kube-system/daemonsets/proxy")
+    assert (owner.code, 'cannot get resource "daemonsets" in API group "apps"' in owner.message) == (403, True)
 
 
 # -- who asks

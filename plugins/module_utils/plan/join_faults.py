@@ -46,7 +46,9 @@ def said_by_kubeadm(said: str) -> str:
     """Its own words on one line, of the message of the failed step."""
     if " did not end within " in said:
         return said[said.index(" did not end within ") :].strip()
-    words = " ".join((said.partition(" exited with ")[2].partition(": ")[2] or said).split())
+    if " exited with " in said:
+        said = said.partition(" exited with ")[2].partition(": ")[2] or "kubeadm join failed and said nothing"
+    words = " ".join(said.split())
     return " ".join(NOISE.sub("", words).split())[-LONGEST:]
 
 

@@ -176,7 +176,7 @@ def _member(todo: Todo, want: Settings, now: Now, past: Past) -> None:
     if CLEAN in past.owed and now.kept.record is None:
         from .kube_joined import settle
 
-        if settle(todo, want, now.kept):
+        if settle(todo, want, now.kept, past):
             return
     keep(todo, want, now.kept, past)
 

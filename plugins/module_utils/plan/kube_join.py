@@ -46,7 +46,9 @@ trap 'exit 143' TERM
 cat >"$1" || exit 1
 said=$(kubeadm join --config "$1" 2>&1)
 status=$?
-printf '%s\n' "$said" | grep -e '\[ERROR ' -e rror: -e 'not healthy' | grep -v '^[EIW][0-9]' | tail -n 9 >&2
+told=$(printf '%s\n' "$said" | grep -v -e '^[EIW][0-9]' -e stack -e likely -e Unfortunately -e ignore-preflight)
+errors=$(printf '%s\n' "$told" | grep -e ERROR -e rror -e 'nvalid value' -e 'not healthy')
+printf '%s\n' "${errors:-$told}" | tail -n 9 >&2
 exit $status"""
 
 

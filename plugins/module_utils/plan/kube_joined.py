@@ -8,32 +8,36 @@ from __future__ import annotations
 from typing import Any
 
 from ..core.errors import NotReady
-from ..core.plan import Todo
+from ..core.plan import Past, Todo
 from .kube_entry import CLEAN
-from .kube_join import LANE
+from .kube_join import LANE, OUTCOME
+from .kube_labels import wanted
 from .kube_membership import record
-from .kube_seen import Membership, Settings
+from .kube_seen import Membership, Node, Settings
 from .kube_taints import registered
 from .unit_names import K8S_JOIN as UNIT
 
 
-def settle(todo: Todo, want: Settings, now: Any) -> bool:
+def settle(todo: Todo, want: Settings, now: Any, past: Past) -> bool:
     """Plan the record of the membership, of a member's snapshot; whether it is planned.
 
     kubeadm calls a machine joined whose kubelet then never registers, and a Node that was there before has kept its own
     labels and taints: what counts is what the Node shows.
     """
-    joined = now.joined
-    with todo.lane(LANE):
-        node = now.node
-        if node is None:
+    seen: list[Membership] = []
+    with todo.lane(LANE):  # which gives the Node its time
+        if now.node is None:
             raise NotReady(
-                f"{UNIT}: this machine has joined {joined.server}, which has no Node {joined.node} yet (404): it is "
-                "looked for again; if it does not come, see journalctl -u kubelet"
+                f"{UNIT}: this machine has joined {now.joined.server}, which has no Node {now.joined.node} yet (404): "
+                "it is looked for again; if it does not come, see journalctl -u kubelet"
             )
-        labels = {key: value for key, value in want.labels.items() if node.labels.get(key) == value}
-        taints = registered(want.taints, (), node.taints)
-        membership = Membership(want.api_server, want.pin, node.name, labels, taints)
-        todo.add(record(membership, pays=(CLEAN,)))
-        return True
-    return False
+        seen.append(_shown(want, now.node, wanted(want, past.given, now.gpus, now.node.labels)))
+    with todo.lane(OUTCOME):  # that of the join is over where kubeadm gave up before its kubelet did
+        todo.add(*(record(membership, pays=(CLEAN,)) for membership in seen))
+    return bool(seen)
+
+
+def _shown(want: Settings, node: Node, labels: dict[str, str]) -> Membership:
+    """What there is of ours on the Node."""
+    labels = {key: value for key, value in labels.items() if node.labels.get(key) == value}
+    return Membership(want.api_server, want.pin, node.name, labels, registered(want.taints, (), node.taints))

@@ -5,7 +5,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
@@ -22,7 +23,7 @@ from tests.unit.promises import a_kill_loses_nothing, check_is_truthful, go, sec
 
 SECRET = TOKEN.partition(".")[2]
 TAINT = "nvidia.com/gpu=present:NoSchedule"
-ALL = {"labels": {"tier": "gpu"}, "taints": [TAINT]}
+ALL: dict[str, Any] = {"labels": {"tier": "gpu"}, "taints": [TAINT]}
 OURS = {"bcd.dev/node-id": "node-7", "bcd.dev/site": "fra", "tier": "gpu"}
 
 
@@ -81,7 +82,8 @@ def test_check_mode_is_truthful(cluster: Cluster) -> None:
         host.swap_on()
         return host
 
-    for machine in (lambda: bare(cluster), ready):
+    machines: tuple[Callable[[], KubeHost], ...] = (lambda: bare(cluster), ready)
+    for machine in machines:
         cluster.nodes.clear()
         host = machine()
         real = check_is_truthful(UNIT, machine, host.settings(**ALL), given())

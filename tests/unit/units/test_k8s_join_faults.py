@@ -90,18 +90,27 @@ def lose_token(_host: KubeHost, cluster: Cluster) -> None:
 
 def let_kubelet_die(host: KubeHost, _cluster: Cluster) -> None:
     """Swap that something turns on again while kubeadm runs."""
-    host.worker.stage = lambda name: host.swap_on() if name == "kubelet-start" else None  # type: ignore[method-assign]
+
+    def stage(name: str) -> None:
+        if name == "kubelet-start":
+            host.swap_on()
+
+    host.worker.stage = stage  # type: ignore[method-assign]
 
 
 def let_kubelet_live(host: KubeHost, _cluster: Cluster) -> None:
-    host.worker.stage = lambda _name: None  # type: ignore[method-assign]
+    del host.worker.stage
 
 
 CASES = [
     Case("unknown", ("does not know the bootstrap token", "kubeadm token create"), True, token=OTHER),
     Case("expired", ("or it has expired", "kubeadm token create"), True, lose_token, lambda _h, c: c.token()),
     Case(
-        "unsigned", ("does not know the bootstrap token",), True, *(set_fault("no_signature", v) for v in (True, False))
+        "unsigned",
+        ("does not know the bootstrap token",),
+        True,
+        set_fault("no_signature", True),
+        set_fault("no_signature", False),
     ),
     Case("refusing", ("gives no answer", "refused"), True, lambda _h, c: c.stop(), lambda _h, c: c.start()),
     Case("sick", ("gives no answer",), True, set_fault("status", 500), set_fault("status", 0)),

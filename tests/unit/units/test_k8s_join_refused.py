@@ -11,11 +11,14 @@ from typing import Any, Callable
 
 import pytest
 
+from ansible_collections.bettercompute.bcd.plugins.module_utils.core.step import File
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.kube_entry import BOOTSTRAP, CA, OTHERS
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.kube_seen import CONTROL_PLANE, KUBELET_CONF
 from tests.cluster.control_plane import Cluster
 from tests.unit.kube_host import KubeHost, allowed
 from tests.unit.kube_passes import NODE, joins, message, passed
+
+NEEDED = "joining a Kubernetes cluster needs [kubernetes] allowed_clusters in bcd's config"
 
 
 @pytest.fixture
@@ -28,11 +31,16 @@ def cluster() -> Iterator[Cluster]:
 def refused(host: KubeHost, **more: Any) -> str:
     """The message of a refusal that wrote nothing, in check mode too."""
     files = dict(host.files)
-    for check in (True, False):
-        done = passed(host, check=check, **more)
-        assert done.failure is not None
-        assert (done.failure.reason, done.failure.retryable, done.state) == ("Refused", False, "failed")
-        assert (done.steps, host.calls, host.files) == ((), [], files)
+    said = [_refused(host, files, check, more) for check in (True, False)]
+    assert said[0] == said[1]
+    return said[0]
+
+
+def _refused(host: KubeHost, files: dict[str, File], check: bool, more: dict[str, Any]) -> str:
+    done = passed(host, check=check, **more)
+    assert done.failure is not None
+    assert (done.failure.reason, done.failure.retryable, done.state) == ("Refused", False, "failed")
+    assert (done.steps, host.calls, host.files) == ((), [], files)
     return message(done)
 
 
@@ -56,7 +64,7 @@ def has(path: str) -> Callable[[KubeHost], None]:
         (hostname("x" * 64), ("64 characters", "at most 63")),
         (
             has("/etc/bcd/config.toml"),
-            ("joining a Kubernetes cluster needs [kubernetes] allowed_clusters in bcd's config",),
+            (NEEDED,),
         ),
     ],
 )
@@ -70,7 +78,7 @@ def test_it_is_refused(cluster: Cluster, wrong: Callable[[KubeHost], None], word
 def test_without_a_configuration_of_root_s_nothing_is_joined(cluster: Cluster) -> None:
     host = KubeHost(cluster)
     del host.files["/etc/bcd/config.toml"]
-    assert "joining a Kubernetes cluster needs [kubernetes] allowed_clusters in bcd's config" in refused(host)
+    assert NEEDED in refused(host)
 
 
 def test_a_malformed_entry_stops_a_member_too(cluster: Cluster) -> None:

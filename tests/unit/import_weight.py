@@ -28,7 +28,9 @@ class Recorder:
     def __init__(self, host: FakeHost) -> None:
         self.host = host
         self.said: list[tuple[list[str], str, list[Any]]] = []
-        ask, answer = host.ask, host.answer
+        self.sites: dict[str, list[Any]] = {}
+        self.servers: dict[str, dict[str, str]] = {}
+        ask, answer, get, unary = host.ask, host.answer, host.get, host.unary
 
         def asked(argv: tuple[str, ...], timeout: float = QUESTION_TIMEOUT, stdin: str = "") -> Answer:
             found = ask(argv, timeout, stdin)
@@ -41,7 +43,18 @@ class Recorder:
             self.said[before:] = [([*question.argv], "", [*found])]  # by its placeholders, as the replay is asked
             return found
 
+        def got(url: str, timeout: float = 30.0, ca: str = "", certificate: str = "") -> Answer:
+            found = get(url, timeout, ca, certificate)
+            self.sites[url] = [*found]
+            return found
+
+        def called(path: str, method: str, message: bytes = b"", timeout: float = 10.0) -> bytes:
+            found = unary(path, method, message, timeout)
+            self.servers.setdefault(path, {})[method] = found.hex()
+            return found
+
         host.ask, host.answer = asked, answered  # type: ignore[method-assign]
+        host.get, host.unary = got, called  # type: ignore[method-assign]
 
     def tape(self) -> str:
         """Everything that a replay needs, as JSON."""
@@ -53,6 +66,9 @@ class Recorder:
                 "links": host.links,
                 "programs": sorted(host.programs),
                 "said": self.said,
+                "sites": self.sites,
+                "servers": self.servers,
+                "time": host.time(),
             }
         )
 

@@ -40,6 +40,10 @@ def host_of(tape: dict[str, Any]) -> FakeHost:
     )
     host.files = {path: File(*file) for path, file in tape["files"].items()}
     host.links = tape["links"]
+    host.unix = tape["time"]
+    host.sites = {url: Answer(*answer) for url, answer in tape["sites"].items()}
+    for path, methods in tape["servers"].items():
+        host.servers[path] = lambda method, _message, known=methods: bytes.fromhex(known[method])  # type: ignore[misc]
     return host
 
 

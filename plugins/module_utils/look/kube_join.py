@@ -8,6 +8,7 @@ from __future__ import annotations
 from ..core.errors import NotReady, Refused, StepFailed, Unreadable
 from ..core.host import Host
 from ..core.plan import Past
+from ..core.unknown import later
 from ..plan import kube_node, kubeconfig
 from ..plan.certificate import Certificate, read_all
 from ..plan.kube_entry import BOOTSTRAP, CLEAN, CLIENT, KUBELET, KUBELET_PKI, LEFTOVERS, OTHERS, Entry
@@ -109,20 +110,17 @@ def membership(host: Host) -> Membership | None:
 
 def entry(host: Host, past: Past) -> Entry:
     """What a machine that is no member has of a join; of processes and the log only what a join of ours left to see."""
+    from .kube_kept import gpus, last_words
     from .systemd import service
 
     kubelet = service(host, KUBELET)
-    said = ""
-    if past.vain:
-        from .kube_kept import last_words
-
-        said = last_words(host)
     return Entry(
         leftovers=(*((KUBELET_CONF,) if host.exists(KUBELET_CONF) else ()), *leftovers(host)),
         kubelet=kubelet,
         record=host.file(RECORD) is not None,
         running=CLEAN in past.owed and _is_joining(host),
-        said=said,
+        said=last_words(host) if past.vain else "",
+        gpus=later(gpus, host),
     )
 
 

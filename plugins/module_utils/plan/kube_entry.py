@@ -8,7 +8,7 @@ kubeadm cleans up nothing: a join that failed behind its first checks leaves fil
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ..core.plan import Todo
 from ..core.step import Effect, run
@@ -42,7 +42,8 @@ class Entry(NamedTuple):
     """A machine that is no member. `leftovers` are files of a join that came to nothing, ours or another's.
 
     `record`: whether our record of a membership is there, which is over; `running`: whether a join that a killed pass
-    began still runs; `said` is what the kubelet's log ends with, after a join that came to nothing in this run.
+    began still runs; `said` is what the kubelet's log ends with, after a join that came to nothing in this run; `gpus`
+    is what labels tell of this machine's GPUs (kube_labels.Gpus), None where they do not answer.
     """
 
     leftovers: tuple[str, ...] = ()
@@ -50,6 +51,7 @@ class Entry(NamedTuple):
     record: bool = False
     running: bool = False
     said: str = ""
+    gpus: Any = None
 
 
 def clean(todo: Todo, leftovers: tuple[str, ...], kubelet: Service) -> None:

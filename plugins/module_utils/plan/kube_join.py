@@ -103,7 +103,7 @@ def _join(todo: Todo, want: Settings, node: str, now: Entry, past: Past) -> None
             f"{UNIT}: what was given as the bootstrap token has not the form of one (6 and 16 lower-case letters and "
             f"digits with a dot between): see what {want.reference!r} gives"
         )
-    labels = _labels(want, past)
+    labels = _labels(want, now, past)
     _validate(render(want, node, labels, kubeadm.minor, MADE_UP), kubeadm, past)
     if now.leftovers:
         clean(todo, now.leftovers, now.kubelet)
@@ -115,11 +115,11 @@ def _join(todo: Todo, want: Settings, node: str, now: Entry, past: Past) -> None
     todo.add(known_after(f"the Node {node}", JOINED, lane=LANE))
 
 
-def _labels(want: Settings, past: Past) -> dict[str, str]:
-    """What the Node registers with; those of its GPUs it gets as a member."""
-    from .kube_labels import Gpus, wanted
+def _labels(want: Settings, now: Entry, past: Past) -> dict[str, str]:
+    """What the Node registers with; what is not known yet it gets as a member."""
+    from .kube_labels import wanted
 
-    return wanted(want, past.given, Gpus())
+    return wanted(want, past.given, now.gpus if is_known(now.gpus) else None)
 
 
 def _kubeadm(want: Settings, past: Past) -> Kubeadm:

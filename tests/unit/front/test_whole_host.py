@@ -17,6 +17,7 @@ from ansible_collections.bettercompute.bcd.plugins.module_utils.core.host import
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.predict import PredictedHost
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.records import Records
 from ansible_collections.bettercompute.bcd.plugins.module_utils.front import section
+from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.unit_names import K8S_JOIN
 from ansible_collections.bettercompute.bcd.plugins.module_utils.units import catalog
 from tests.unit.boot_machines import next_line
 from tests.unit.fake_host import Killed
@@ -104,7 +105,7 @@ def ended() -> tuple[WholeHost, dict[str, Any]]:
 
 def test_one_pass_makes_a_fresh_host_what_the_section_says() -> None:
     host, result = ended()
-    assert list(UNITS) == list(catalog.SHIPPED)
+    assert [*UNITS, K8S_JOIN] == list(catalog.SHIPPED)  # which test_whole_worker adds
     assert states(result) == dict.fromkeys(UNITS, "converged"), [unit.get("msg") for unit in result["units"]]
     assert (result["section"]["state"], result["unconverged"], result["reboot_required"]) == ("CONVERGED", [], False)
     assert {unit["unit"] for unit in result["units"] if unit["changed"]} == set(UNITS)

@@ -14,6 +14,9 @@ from .swap_record import BOOT, HAND, RECORD, Record, Was, render_record
 from .systemd import RELOAD, control, reload
 
 SWAPOFF = "swapoff"  # under which it is remembered that it came to nothing
+PLAIN = frozenset(
+    ":_.0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+)  # what a unit's name has as it is
 PATIENCE = 3600.0  # seconds: every used page is read back, from a disk at its worst
 
 
@@ -85,11 +88,24 @@ def _by(area: Area, now: Swap) -> str:
         if unit.runs and area.path.startswith(SERVICES[unit.name]):
             return unit.name
     named = sources(now.fstab.text if now.fstab else "")
-    if area.path in named or any(unit.starts and unit.name.endswith(".swap") for unit in now.units):
+    units = [unit.name for unit in now.units if unit.starts]
+    if area.path in named or unit_name(area.path) in units:
         return BOOT
     # UUID=... and names below /dev have links to follow: any may be that partition.
     links = any(not one.startswith("/") or one.startswith("/dev/") for one in named)
+    links = links or any(name.startswith("dev-") and name.endswith(".swap") for name in units)
     return BOOT if links and area.kind == "partition" else HAND
+
+
+def unit_name(path: str) -> str:
+    """The swap unit of a path, as systemd.unit(5) escapes it: "/var/my-swap" has "var-my\\x2dswap.swap"."""
+    plain = "/".join(part for part in path.split("/") if part)
+    signs = (chr(byte) for byte in plain.encode("utf-8", "surrogateescape"))
+    kept = "".join(
+        "-" if sign == "/" else sign if sign in PLAIN and (at or sign != ".") else f"\\x{ord(sign):02x}"
+        for at, sign in enumerate(signs)
+    )
+    return f"{kept}.swap"
 
 
 def _keep_off(todo: Todo, unit: SwapUnit) -> bool:

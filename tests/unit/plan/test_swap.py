@@ -19,6 +19,7 @@ from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.fstab impor
     turned_on,
 )
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.swap import Area, fails_on_swap, parse_swaps
+from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.swap_off import unit_name
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.swap_record import (
     RECORD,
     Record,
@@ -195,3 +196,18 @@ def test_a_damaged_record_says_what_is_lost(text: str) -> None:
         "(swap then stays off when this machine leaves its cluster)"
     )
     assert failed.value.retryable is False
+
+
+@pytest.mark.parametrize(
+    ("path", "name"),
+    [  # as `systemd-escape --path --suffix=swap` prints them
+        ("/swapfile", "swapfile.swap"),
+        ("/dev/sda3", "dev-sda3.swap"),
+        ("/var/my-swap", r"var-my\x2dswap.swap"),
+        ("/mnt//big swap/", r"mnt-big\x20swap.swap"),
+        ("/.swap", r"\x2eswap.swap"),
+        ("/srv/ä", r"srv-\xc3\xa4.swap"),
+    ],
+)
+def test_the_swap_unit_of_a_path(path: str, name: str) -> None:
+    assert unit_name(path) == name

@@ -1,0 +1,4 @@
+# Copyright (c) 2026 bettercompute
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Swap on a real machine: the shipped planner, look and runner, without the rest of the unit that they belong to."""

@@ -248,6 +248,45 @@ def test_a_join_that_lost_power_leaves_no_token_although_none_is_given_any_more(
     assert [path for path in (*LEFTOVERS, KUBELET_CONF) if path in host.files] == []
 
 
+def test_after_a_reboot_in_the_middle_check_mode_says_what_is_cleaned_up(cluster: Cluster) -> None:
+    def machine() -> KubeHost:
+        cluster.nodes.clear()
+        cluster.faults.no_approval = True
+        host = KubeHost(cluster)
+        host.dies_at = "kubelet-wait-bootstrap"
+        with pytest.raises(Killed):
+            passed(host, **ALL)
+        host.boot()
+        assert host.kubelet == "active"  # it waits for its certificate
+        host.put("/proc/sys/net/ipv4/ip_forward", "1\n")
+        host.calls.clear()
+        host.worker.stage = lambda _name: setattr(cluster.faults, "no_approval", False)  # type: ignore[method-assign]
+        return host
+
+    real = check_is_truthful(UNIT, machine, machine().settings(**ALL), given())
+    assert (real.state, real.failure) == ("converged", None)
+    done = actions(real)
+    assert [line.partition(" (")[0] for line in done if line.startswith(("stop kubelet", "remove what", "join"))] == [
+        "stop kubelet.service, whose join came to nothing",
+        "remove what the join left",
+        f"join {cluster.url} as {NODE}",
+    ]
+
+
+def test_a_kubelet_that_becomes_a_member_after_a_reboot_is_only_recorded(cluster: Cluster) -> None:
+    cluster.faults.no_approval = True
+    host = KubeHost(cluster)
+    host.dies_at = "kubelet-wait-bootstrap"
+    with pytest.raises(Killed):
+        passed(host, **ALL)
+    cluster.faults.no_approval = False
+    host.boot()
+    done = passed(host, "", **ALL)
+    assert (done.failure, done.needs, joins(host), owed(host)) == (None, (), 0, frozenset())
+    assert host.text(RECORD) is not None
+    assert host.holds(SECRET) == []
+
+
 def test_a_kubeadm_that_outlived_its_pass_is_waited_for(cluster: Cluster) -> None:
     host = KubeHost(cluster)
     host.dies_at = "discovery"

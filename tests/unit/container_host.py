@@ -53,6 +53,7 @@ CRI_17: Table = {"cdi_spec_dirs": ["/etc/cdi", "/var/run/cdi"], "enable_cdi": Fa
 CRI_21: Table = {
     "cdi_spec_dirs": ["/etc/cdi", "/var/run/cdi"],
     "enable_cdi": True,
+    "cni": {"bin_dir": "", "bin_dirs": ["/usr/lib/cni", "/opt/cni/bin"]},
     "containerd": {
         "default_runtime_name": "runc",
         "runtimes": {"runc": {"runtime_type": "io.containerd.runc.v2", "options": RUNC_OPTIONS}},
@@ -216,19 +217,33 @@ def _load(host: FakeHost, path: str) -> list[Table]:
 
 
 def _effective(files: list[Table], version: str) -> Table:
-    """Over the defaults; 1.x by whole plugin tables, 2.x key by key, version 2 taken over into version 3."""
-    modern = not version.startswith("1.")
+    """Over the defaults; 1.x by whole plugin tables, 2.x key by key, version 2 taken over into version 3.
+
+    From 2.3 on each file is taken over by itself. Before, what all have of version 2 together, and only where none has
+    the plugin by its new name.
+    """
+    modern, each = not version.startswith("1."), version[:3] >= "2.3"
     plugins: Table = {}
-    whole: Table = {"version": 3 if modern else 2, "disabled_plugins": [], "root": "/var/lib/containerd"}
+    whole: Table = {
+        "version": (4 if each else 3) if modern else 2,
+        "disabled_plugins": [],
+        "root": "/var/lib/containerd",
+    }
     for table in files:
         for name, given in table.get("plugins", {}).items():
-            for below, part in _migrated(name, given) if modern else [(name, given)]:
+            for below, part in _migrated(name, given) if each else [(name, given)]:
                 plugins[below] = _over(plugins.get(below, {}), part) if modern else copy.deepcopy(part)
         whole["disabled_plugins"] = [*whole["disabled_plugins"], *table.get("disabled_plugins", [])]
         whole.update({key: value for key, value in table.items() if key in ("root", "state", "oom_score")})
+    if modern and OLD in plugins:
+        taken = {name: part for name, part in _migrated(OLD, plugins.pop(OLD)) if name not in plugins}
+        plugins.update(taken)
     cri = {"1.6": CRI_16, "1.7": CRI_17}.get(version[:3])
     defaults = {NEW: CRI_21, IMAGES: IMAGES_21} if cri is None else {OLD: cri}
     found = {name: _decoded(table, plugins.get(name, {})) for name, table in {**defaults, "opt": OPT}.items()}
+    cni = found.get(NEW, {}).get("cni", {})
+    if cni.get("bin_dir") and "bin_dirs" not in plugins[NEW]["cni"]:
+        cni.update(bin_dir="", bin_dirs=[cni["bin_dir"]])
     return {**whole, "plugins": {**{name: table for name, table in plugins.items() if name not in found}, **found}}
 
 
@@ -336,17 +351,21 @@ def systemctl(host: FakeHost, argv: tuple[str, ...]) -> Answer:
 
 
 def served(host: ContainerHost) -> str:
-    """What keeps a containerd that starts now from serving its CRI; as the real one it does not load the plugin where
-    mirrors stand beside the folder for them."""
+    """What keeps a containerd that starts now from serving its CRI.
+
+    As the real one it does not load the plugin where mirrors stand beside the folder for them, or both keys for the
+    folders of CNI's plugins.
+    """
     said = containerd(host, ("containerd", "config", "dump"))
     if said.rc:
         host.journal.append(f"containerd: {said.err.strip()}")
         return "dies"
     plugins = host.dump()["plugins"]
     registry = plugins.get(IMAGES, plugins.get(OLD, {})).get("registry", {})
-    if {"cri", OLD, NEW} & {*host.dump()["disabled_plugins"]} or (
-        registry.get("config_path") and registry.get("mirrors")
-    ):
+    cni = plugins.get(NEW, {}).get("cni", {})
+    if {"cri", OLD, NEW} & {*host.dump()["disabled_plugins"]}:
+        return "mute"
+    if (registry.get("config_path") and registry.get("mirrors")) or (cni.get("bin_dir") and cni.get("bin_dirs")):
         return "mute"
     return host.breaks(host)
 

@@ -21,7 +21,7 @@ from .containerd_drop_in import (
     note_hidden,
     refuse_version_1,
 )
-from .containerd_merge import Table, cri_of, is_modern, knows_cdi, shows_cdi, without_systemd
+from .containerd_merge import Table, cri_of, having, is_modern, knows_cdi, shows_cdi, without_systemd
 from .containerd_seen import CALL, CNI, CONFIG, DEBIAN_CNI, SOCKET, UNIT_FILE, Containerd, Edit
 from .unit_names import K8S_JOIN as UNIT
 
@@ -51,6 +51,7 @@ def plan(todo: Todo, now: Containerd, past: Past) -> None:
             f"{UNIT}: containerd listens at {now.address}, and the kubelet is told {SOCKET}: set address in [grpc] of "
             f"{CONFIG} to that, and run again"
         )
+    _refuse_mixed(now, main, base)
     _note(todo, now, base, cri)
     _plan_enabled(todo, now)
     if _plan_files(todo, now, base, cri, past):
@@ -126,6 +127,20 @@ def _refuse_off(path: str, text: str) -> None:
         f"({' '.join(text.splitlines()[line - 1].split())}): take the plugin out of that list, or the line out of the "
         "file where it lists nothing else, and run again"
     )
+
+
+def _refuse_mixed(now: Containerd, main: Table, base: Table) -> None:
+    """containerd 2.0 to 2.2 reads tables of version 2 only where no file has those of version 3; later ones each."""
+    if base.get("version") != 3:
+        return
+    mine = main.get("version", 2)
+    for path in having(now):
+        other = next(toml.parse(one.text, one.path).get("version", 1) for one in now.read if one.path == path)
+        if main and (mine >= 3) != (other >= 3):
+            raise Refused(
+                f"{UNIT}: {path} is of version {other} and {CONFIG} of version {mine}, and this containerd reads the "
+                f"tables of one of them alone: write it in version {mine}, or make it anew by the tool that did"
+            )
 
 
 def _note(todo: Todo, now: Containerd, base: Table, cri: Table) -> None:

@@ -53,11 +53,13 @@ FOREIGN = f'''version = 2
 BY_CTK = "version = 2\n" + FOREIGN[FOREIGN.index("[plugins.") :]
 
 
-def by_ctk(config: str) -> str:
-    """nvidia-ctk's drop-in: the table of config.toml as it is, and the runtime nvidia."""
+def by_ctk(config: str, version: str) -> str:
+    """nvidia-ctk's drop-in: the table of config.toml as it is, and the runtime nvidia, in that file's version."""
     if config == "foreign":
         return BY_CTK
-    return (DEBIAN if config == "debian" else "version = 2\n") + RUNC + NVIDIA
+    if config == "debian":
+        return DEBIAN + RUNC + NVIDIA
+    return f"version = {version}\n" + (RUNC + NVIDIA).replace(OLD, OLD if version == "2" else NEW)
 
 
 # Docker's package: everything but one line is commented out.
@@ -160,6 +162,11 @@ def etc(host: Any) -> dict[str, tuple[str, int]]:
     return {path: (file.text, file.mode) for path, file in host.files.items() if path.startswith("/etc/containerd")}
 
 
+def written(host: ContainerHost) -> str:
+    """The version of config.toml."""
+    return next(line[-1] for line in (host.text(CONFIG) or "").splitlines() if line.startswith("version = "))
+
+
 def killed_before(change: str, unit: Unit, machine: Callable[[], ContainerHost], settings: Any) -> ContainerHost:
     """The host after a pass that was killed where it was about to make a change."""
     for at in range(1, 60):
@@ -215,7 +222,7 @@ def test_a_restart_is_a_disruption_of_services() -> None:
 
 
 def test_the_drop_in_of_2_x_has_only_what_differs_in_the_configurations_own_version() -> None:
-    host = host_with("2.1.9", {CONFIG: FOREIGN})
+    host = host_with("2.1.9", {CONFIG: FOREIGN.replace(NVIDIA, "")})
     go(KUBE, host, {})
     assert (
         host.text(DROP_IN)
@@ -235,12 +242,6 @@ version = 2
           runtime_type = "io.containerd.runc.v2"
 
           [plugins."{OLD}".containerd.runtimes.runc.options]
-            SystemdCgroup = true
-
-        [plugins."{OLD}".containerd.runtimes.nvidia]
-          runtime_type = "io.containerd.runc.v2"
-
-          [plugins."{OLD}".containerd.runtimes.nvidia.options]
             SystemdCgroup = true
 '''
     )
@@ -299,14 +300,14 @@ def test_both_are_effective_whatever_the_order(version: str, config: str, ctk: s
     if ctk == "before":  # nvidia-ctk sees to the import itself
         table = files.get(CONFIG, "version = 2\n")
         files = {CONFIG: table if IMPORTS in table else table.replace("version = 2\n", f"version = 2\n{IMPORTS}")}
-        files[CTK] = by_ctk(config)
+        files[CTK] = by_ctk(config, "2")
     host = host_with(version, files)
     for at, name in enumerate(order):
         if at and ctk == "between":
-            host.put(CTK, by_ctk(config))
+            host.put(CTK, by_ctk(config, written(host)))
         assert go(BOTH[name][0], host, BOTH[name][1]).failure is None
     if ctk == "after":
-        host.put(CTK, by_ctk(config))
+        host.put(CTK, by_ctk(config, written(host)))
     for name in order:  # one more round settles what came in between
         assert go(BOTH[name][0], host, BOTH[name][1]).failure is None
     assert (is_for_kube(host), is_for_toolkit(host)) == (True, True)
@@ -396,7 +397,8 @@ def test_plugins_are_looked_for_where_they_are(version: str) -> None:
     host = host_with(version, {CONFIG: DEBIAN})
     go(KUBE, host, {})
     assert '"/opt/cni/bin"' in (host.text(DROP_IN) or "")
-    assert host.cri()["cni"]["bin_dir"] == "/opt/cni/bin"
+    cni = host.cri()["cni"]
+    assert (cni["bin_dir"] or cni["bin_dirs"]) in ("/opt/cni/bin", ["/opt/cni/bin"])
     host.put(DEBIAN_CNI, "")  # what has gone over stays: the cluster's network has put its plugins there
     second_pass_is_quiet(KUBE, host, {})
 
@@ -460,6 +462,23 @@ def test_a_drop_in_that_turns_the_plugin_off_is_named() -> None:
     off = "/etc/containerd/conf.d/10-off.toml"
     host = host_with("2.1.9", {CONFIG: "version = 2\n" + IMPORTS, off: f'version = 2\ndisabled_plugins = ["{OLD}"]\n'})
     assert f"{off} line 2 turns containerd's CRI plugin off" in failure(go(KUBE, host, {}))
+
+
+@pytest.mark.parametrize("versions", [(2, 3), (3, 2)])
+def test_files_of_two_versions_are_refused_before_containerd_2_3(versions: tuple[int, int]) -> None:
+    def files(version: int) -> str:
+        text = f"version = {version}\n{IMPORTS if version == versions[0] else ''}" + RUNC + NVIDIA
+        return text if version == 2 else text.replace(OLD, NEW)
+
+    late = "/etc/containerd/conf.d/10-site.toml"
+    given = {CONFIG: files(versions[0]), late: files(versions[1])}
+    host = host_with("2.1.9", given)
+    said = failure(go(KUBE, host, {}))
+    assert f"{late} is of version {versions[1]} and {CONFIG} of version {versions[0]}" in said
+    assert {path: host.text(path) for path in given} == given
+    newer = host_with("2.3.0", given)
+    assert go(KUBE, newer, {}).state == "converged"
+    assert is_for_kube(newer)
 
 
 def test_a_key_of_someone_else_that_would_change_is_refused_with_nothing_written() -> None:

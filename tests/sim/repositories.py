@@ -15,6 +15,7 @@ DRIVERS = ("535.261.03", "550.163.01", "580.95.05", "580.105.08")
 TOOLKIT = "1.17.8"
 PERSISTENCED = ("program:nvidia-persistenced", "service:nvidia-persistenced.service")
 MPS = ("program:nvidia-cuda-mps-control",)
+IPTABLES, CONNTRACK = ("file:/usr/local/sbin/iptables",), ("file:/usr/local/sbin/conntrack",)  # asked for, not run
 CONTAINERD = ("program:containerd", "service:containerd.service")
 FABRIC = ("program:nv-fabricmanager", "service:nvidia-fabricmanager.service")
 
@@ -59,8 +60,8 @@ def _ubuntu(kernel: str) -> tuple[Offered, ...]:
     found = [Offered(f"linux-headers-{kernel}", kernel.rpartition("-")[0], origin=_archive("linux"))]
     version = "1.7.27-0ubuntu1~24.04.1"
     found.append(Offered("containerd", version, brings=CONTAINERD, origin=_archive("linux")))
-    found.append(Offered("iptables", "1.8.10-3ubuntu2", origin=_archive("linux")))
-    found.append(Offered("conntrack", "1:1.4.8-1ubuntu1", origin=_archive("linux")))
+    found.append(Offered("iptables", "1.8.10-3ubuntu2", brings=IPTABLES, origin=_archive("linux")))
+    found.append(Offered("conntrack", "1:1.4.8-1ubuntu1", brings=CONNTRACK, origin=_archive("linux")))
     for driver in DRIVERS:
         branch = f"{driver.split('.', maxsplit=1)[0]}-server"
         version = f"{driver}-0ubuntu0.24.04.1"
@@ -95,8 +96,8 @@ def _rocky(kernel: str) -> tuple[Offered, ...]:
     """NVIDIA's repository for the ninth release, with its module streams; and Docker's."""
     found = [
         Offered("containerd.io", "1.7.27-3.1.el9", brings=CONTAINERD, origin="docker-ce-stable"),
-        Offered("iptables-nft", "1.8.10-11.el9", origin="baseos"),
-        Offered("conntrack-tools", "1.4.7-4.el9_5", origin="appstream"),
+        Offered("iptables-nft", "1.8.10-11.el9", brings=IPTABLES, origin="baseos"),
+        Offered("conntrack-tools", "1.4.7-4.el9_5", brings=CONNTRACK, origin="appstream"),
         Offered("kernel-devel", kernel.rpartition(".")[0], origin="baseos"),
         Offered("python3-dnf-plugin-versionlock", "4.3.0-13.el9", origin="baseos"),
     ]

@@ -12,10 +12,10 @@ from ..core.errors import Fault, Refused
 from ..core.host import Host
 from ..core.outcome import Outcome
 from ..core.records import Records
+from ..core.secret import Given
 from ..plan import section
-from .given import to_section
 from .result import UNVERIFIED, failed, render
-from .turns import take_some, take_turns
+from .turns import NOTHING, take_some, take_turns
 
 HOSTNAME = "/proc/sys/kernel/hostname"
 
@@ -71,7 +71,7 @@ def converge_section(params: Mapping[str, Any], host: Host, records: Records) ->
     fault = None
     try:
         named = _named(params)
-        given = to_section(params)
+        given = _given(params)
         turns = section.turns(named, {*records.applied(), *(params["known"] or ())})
         if params["only"] is None:
             outcomes = take_turns(turns, catalog.unit, host, records, params["max_disruption"], given)
@@ -82,6 +82,14 @@ def converge_section(params: Mapping[str, Any], host: Host, records: Records) ->
         fault = seen
     in_turn = tuple(outcomes[turn.unit] for turn in turns) if fault is None else ()
     return _ended(in_turn, fault, params, host, records)
+
+
+def _given(params: Mapping[str, Any]) -> Given:
+    if not (params["secrets"] or params["node_id"] or params["site"]):
+        return NOTHING
+    from .given import to_section
+
+    return to_section(params)
 
 
 def _named(params: Mapping[str, Any]) -> dict[str, Any]:

@@ -54,14 +54,9 @@ def _wrong_type(place: str, value: Any, types: tuple[type, ...]) -> Iterator[str
     if type(value) not in types:
         wanted = " or ".join(WORDS[kind] for kind in types)
         shown = "null" if value is None else f"{WORDS.get(type(value), 'a value')} ({value!r})"
-        yield f"{place} is {shown}, and takes {wanted}{_quotes(value) if types == (str,) else ''}"
-
-
-def _quotes(value: Any) -> str:
-    """YAML reads digits without quotes as a number, and loses a zero at the end of one with a point."""
-    if type(value) is float:
-        return ", in quotes (without them 1.30 is read as 1.3)"
-    return f', in quotes: "{value}"' if type(value) is int else ""
+        # YAML reads digits without quotes as a number.
+        quoted = {int: f', in quotes: "{value}"', float: ", in quotes (without, 1.30 is 1.3)"}.get(type(value), "")
+        yield f"{place} is {shown}, and takes {wanted}{quoted if types == (str,) else ''}"
 
 
 def wire_settings(unit: Unit, params: Mapping[str, Any]) -> dict[str, Any]:

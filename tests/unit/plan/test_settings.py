@@ -44,7 +44,7 @@ def test_settings_that_fit_their_tables_are_taken() -> None:
         ([{"select": {"uuid": 580}}], 'gpus[0].select.uuid is an integer (580), and takes a string, in quotes: "580"'),
         (
             [{"select": {"uuid": 1.30}}],
-            "takes a string, in quotes (without them 1.30 is read as 1.3)",
+            "takes a string, in quotes (without, 1.30 is 1.3)",
         ),
         ([{"select": {"uuid": True}}], "gpus[0].select.uuid is true or false (True), and takes a string: correct"),
         ([{"select": None}], "gpus[0].select is null, and takes a mapping"),

@@ -424,12 +424,15 @@ def kubectl(host: FakeHost, argv: tuple[str, ...]) -> Answer:
 
 
 def join(host: FakeHost, argv: tuple[str, ...]) -> Answer:
-    """The program of a join, `sh -c SCRIPT kubeadm-join FILE`: a real shell runs it, with what kubeadm does here."""
-    here, path = of(host), argv[4]
+    """The program of a join, `sh -c SCRIPT kubeadm-join FILE BOOTSTRAP`: a real shell runs it, with this kubeadm."""
+    here, path, bootstrap = of(host), argv[4], argv[5]
+    was_there = bootstrap in here.files
     here.files[path] = File(here.stdin, 0o600)
     said = run_kubeadm(here.worker, ("kubeadm", "join", "--config", path))
     here.typed.append(("kubeadm", "join", "--config", path))
     del here.files[path]
+    if not was_there:
+        here.files.pop(bootstrap, None)
     return in_a_shell(argv, here.stdin, said)
 
 
@@ -454,7 +457,7 @@ def in_a_shell(argv: tuple[str, ...], stdin: str, said: Said) -> Answer:
         (here / "bin/kubeadm").chmod(0o700)
         config = here / "join.yaml"
         done = subprocess.run(
-            [*argv[:4], str(config)],
+            [*argv[:4], str(config), str(here / "bootstrap-kubelet.conf")],
             input=stdin,
             capture_output=True,
             text=True,

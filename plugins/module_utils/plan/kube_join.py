@@ -20,7 +20,7 @@ from ..core.unknown import is_known
 from . import join_faults
 from .debts import debt
 from .join_configuration import OLDEST, VALIDATES, render
-from .kube_entry import CLEAN, KUBELET, Entry, clean
+from .kube_entry import BOOTSTRAP, CLEAN, KUBELET, Entry, clean
 from .kube_seen import JOIN_FILE, KUBELET_CONF, KUBELET_CONFIG, RECORD, Settings
 from .packages_index import said
 from .program_version import release_in
@@ -38,8 +38,10 @@ TIMEOUT = 540.0  # seconds: what a kubeadm before 1.31 takes by itself, of which
 REGISTERS = 60.0  # seconds for the Node to be seen
 
 # Of what kubeadm says only its errors are kept, in memory: it may quote the token, and its pipe must not end before it.
+# The kubelet's bootstrap credentials have the token too, and not every kubeadm that fails takes them away.
 SCRIPT = r"""umask 077
-trap 'rm -f -- "$1"' EXIT
+[ -e "$2" ] || ours=$2
+trap 'rm -f -- "$1" ${ours:+"$ours"}' EXIT
 trap 'exit 129' HUP
 trap 'exit 130' INT
 trap 'exit 143' TERM
@@ -148,7 +150,7 @@ def _validate(text: str, kubeadm: Kubeadm, past: Past) -> None:
 
 def _step(want: Settings, node: str, text: str, tries: str) -> Step:
     return run(
-        ("sh", "-c", SCRIPT, "kubeadm-join", JOIN_FILE),
+        ("sh", "-c", SCRIPT, "kubeadm-join", JOIN_FILE, BOOTSTRAP),
         _action(want, node),
         timeout=TIMEOUT,
         stdin=text,

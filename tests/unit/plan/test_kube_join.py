@@ -21,7 +21,7 @@ from ansible_collections.bettercompute.bcd.plugins.module_utils.core.secret impo
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.step import Step
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.join_configuration import render
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.join_faults import reason
-from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.kube_entry import Entry
+from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.kube_entry import BOOTSTRAP, Entry
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.kube_join import SCRIPT, attempt, plan
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.kube_seen import JOIN_FILE, Settings
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.systemd import Service
@@ -34,6 +34,7 @@ CAPTURES = Path(__file__).parents[2] / "captures" / "kubernetes"
 # A kubeadm that notes what it was given and who can see it, and then waits to be let go.
 KUBEADM = """#!/bin/sh
 umask 022
+[ -e "$HERE/keeps" ] || echo token >"$HERE/bootstrap-kubelet.conf"
 cp "$3" "$HERE/given"
 stat -c %a "$3" >"$HERE/mode"
 cat /proc/$$/cmdline /proc/$PPID/cmdline /proc/$$/environ /proc/$PPID/environ >"$HERE/seen"
@@ -57,7 +58,8 @@ class Machine:
         for name, text in (("out", out), ("err", err), ("rc", str(rc))):
             (here / name).write_text(text, encoding="utf-8")
         self.file = here / "k8s-join.yaml"
-        self.argv = ("sh", "-c", SCRIPT, "kubeadm-join", str(self.file))
+        self.bootstrap = here / "bootstrap-kubelet.conf"
+        self.argv = ("sh", "-c", SCRIPT, "kubeadm-join", str(self.file), str(self.bootstrap))
         self.environment = {"PATH": f"{here}/bin:{os.environ['PATH']}", "HERE": str(here), "LC_ALL": "C"}
         self.text = render(WANT, "gpu-01", {}, 31, TOKEN)
 
@@ -117,6 +119,14 @@ def test_it_fails_as_kubeadm_does_and_the_file_is_gone(tmp_path: Path, rc: int) 
     machine = Machine(tmp_path, err="error: no\n", rc=rc)
     done = machine.run()
     assert (done.returncode, done.stderr, machine.file.exists()) == (rc, "error: no\n", False)
+    assert not machine.bootstrap.exists()
+
+
+def test_bootstrap_credentials_that_were_there_before_are_somebody_else_s(tmp_path: Path) -> None:
+    machine = Machine(tmp_path, rc=1)
+    (tmp_path / "keeps").touch()
+    machine.bootstrap.write_text("theirs", encoding="utf-8")
+    assert (machine.run().returncode, machine.bootstrap.read_text(encoding="utf-8")) == (1, "theirs")
 
 
 @pytest.mark.parametrize("sign", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
@@ -125,7 +135,7 @@ def test_a_signal_to_all_of_it_leaves_no_file(tmp_path: Path, sign: signal.Signa
     child = machine.begin()
     os.killpg(child.pid, sign)
     child.wait(timeout=PATIENCE)
-    assert (child.returncode != 0, machine.file.exists()) == (True, False)
+    assert (child.returncode != 0, machine.file.exists(), machine.bootstrap.exists()) == (True, False, False)
 
 
 def test_a_pass_that_is_killed_lets_it_go_on_and_the_file_goes(tmp_path: Path) -> None:
@@ -143,7 +153,7 @@ def test_a_pass_that_is_killed_lets_it_go_on_and_the_file_goes(tmp_path: Path) -
     assert machine.file.exists()
     (tmp_path / "wait").unlink()
     until((tmp_path / "ended").exists)
-    until(lambda: not machine.file.exists())
+    until(lambda: not (machine.file.exists() or machine.bootstrap.exists()))
 
 
 NOISE = """[preflight] Running pre-flight checks
@@ -222,7 +232,7 @@ def planned(entry: Entry = NO_ENTRY, token: str = TOKEN, version: str = "v1.31.4
 
 def test_the_plan_names_the_secret_and_does_not_hold_it() -> None:
     join = next(step for step in planned() if step.kind == "run")
-    assert (join.secret, join.argv[-1], SLOT in join.text) == ("vault:join", JOIN_FILE, True)
+    assert (join.secret, join.argv[-2:], SLOT in join.text) == ("vault:join", (JOIN_FILE, BOOTSTRAP), True)
     assert TOKEN.partition(".")[2] not in repr(join)
 
 

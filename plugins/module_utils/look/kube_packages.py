@@ -18,7 +18,6 @@ from ..core.unknown import later
 from ..plan.distribution import Distribution
 from ..plan.kube_packages import (
     CONTAINERD,
-    FAMILIES,
     HELD,
     KEY,
     KUBE,
@@ -33,6 +32,7 @@ from ..plan.kube_packages import (
     WITHOUT_CONNTRACK,
     Elsewhere,
     Software,
+    is_served,
     minor_of,
     package_of,
 )
@@ -68,7 +68,7 @@ def software(host: Host, want: Settings | None, past: Past) -> Software:
         now = now._replace(tools=_tools(host, want, now))
     if not now.missing or not want.minor or int(minor_of(want.minor).split(".")[1]) < OLDEST:
         return now
-    return _repository(host, want, now, past) if seen.family in FAMILIES else now
+    return _repository(host, want, now, past) if is_served(seen) else now
 
 
 def _held(host: Host) -> tuple[str, ...]:

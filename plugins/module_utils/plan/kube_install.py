@@ -69,7 +69,9 @@ def install_missing(todo: Todo, want: Settings, now: Software, past: Past) -> Wo
     refreshed = refresh(todo, now.packages, past, at, changed, effects=brought(now))
     lift = now.elsewhere.name if now.elsewhere else ID
     names = names_of(now)
-    choice = choose(want, now, offers(now.packages, past, names, every=False, lift=lift) if names else ())
+    # Of an index of other sources nothing is asked: where two files name one repository, apt does not even answer.
+    asked = bool(names) and not changed
+    choice = choose(want, now, offers(now.packages, past, names, every=False, lift=lift) if asked else ())
     if choice.problem:
         not_offered(todo, f"install {', '.join(now.lacks)}", choice.problem, refreshed, retryable=not choice.final)
         return Work(planned=True) if refreshed else Work(stuck=True)

@@ -33,8 +33,7 @@ OTHER_PROGRAMS = ("dockerd", "crio")
 TOOLS = ("conntrack", "iptables")
 WITHOUT_CONNTRACK = 32  # from this minor on
 NAMES = (*KUBE, *CONTAINERD, *OTHERS, "conntrack", "conntrack-tools", "iptables", "iptables-nft")
-FAMILIES = ("debian", "rhel", "fedora")  # for which there is a repository
-OLDEST = 24  # the first minor that has one
+OLDEST = 24  # the first minor that has a repository
 ID = "bcd-kubernetes"
 SOURCE = f"/etc/apt/sources.list.d/{ID}.list"
 KEY = f"/etc/apt/keyrings/{ID}.asc"
@@ -151,6 +150,11 @@ def package_of(tool: str, seen: Distribution) -> str:
     return "iptables-nft" if seen.family == "fedora" or (seen.family == "rhel" and seen.major > 8) else tool
 
 
+def is_served(seen: Distribution) -> bool:
+    """Whether there is a repository for a distribution, and its package manager is known."""
+    return seen.is_known and seen.family in ("debian", "rhel", "fedora")
+
+
 # -- what is refused
 
 
@@ -193,7 +197,7 @@ def refuse_unserved(want: Settings, now: Software) -> None:
         )
     lack = now.lacks
     seen = now.packages.distribution
-    if lack and seen.family not in FAMILIES:
+    if lack and not is_served(seen):
         raise Refused(
             f"{UNIT}: {_listed(lack)} {'are' if len(lack) > 1 else 'is'} not installed, and on {_words(seen)} packages "
             f"of Kubernetes are not installed here: install {_listed(lack)} by hand{_of(want)}, or use a distribution "

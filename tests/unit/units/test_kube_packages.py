@@ -419,6 +419,20 @@ def test_a_repository_that_another_file_names_is_used_as_it_is(path: str, text: 
     assert ("GET", KEY_URL) not in host.asked
 
 
+def test_ours_goes_where_another_file_has_come_to_name_the_repository() -> None:
+    """With both, apt answers nothing at all."""
+    host = machine("debian")
+    go(host)
+    without(host, "kubectl")
+    host.put("/etc/apt/sources.list.d/kubernetes.list", LIST)
+    host.put("/etc/apt/keyrings/kubernetes.gpg", KEY)
+    assert "Conflicting values" in host.ask(("apt-cache", "madison", "kubectl")).err
+    outcome = go(host)
+    assert (outcome.state, outcome.failure) == ("converged", None)
+    assert host.text(SOURCE) is None
+    assert versions(host) == dict.fromkeys(KUBE, "1.31.14-1.2")
+
+
 def test_the_file_that_is_used_is_named_and_its_broken_key_too() -> None:
     host = machine("debian")
     host.put("/etc/apt/sources.list.d/kubernetes.list", LIST)
@@ -566,6 +580,14 @@ def test_an_unknown_distribution_is_refused_only_for_what_is_missing() -> None:
     host.programs["containerd"] = silent
     assert go(host).state == "converged"
     assert leave(host).state == "converged"
+
+
+def test_an_older_amazon_linux_is_refused() -> None:
+    host = machine("rocky9")
+    host.put("/etc/os-release", 'ID="amzn"\nID_LIKE="centos rhel fedora"\nVERSION_ID="2"\n')
+    assert "on amzn 2 packages of Kubernetes are not installed here" in refused(host)
+    host.put("/etc/os-release", 'ID="amzn"\nID_LIKE="fedora"\nVERSION_ID="2023"\n')
+    assert go(host).state == "converged"
 
 
 def test_packages_of_an_image_are_not_installed() -> None:

@@ -103,12 +103,9 @@ def users(host: Host, kubelet: Service) -> str:
     if not has_driver(host):
         return ""
     from ..plan.pod_devices import Holders
-    from .pods import SOCKET, account
+    from .pods import account
 
-    seen = account(host)
-    if not kubelet.runs:
-        seen = seen._replace(faults=tuple(fault for fault in seen.faults if not fault.startswith(SOCKET)))
-    return Holders(seen).strangers(())
+    return Holders(account(host, listing=kubelet.runs)).strangers(())
 
 
 def mounts(host: Host) -> tuple[str, ...]:

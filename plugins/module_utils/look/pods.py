@@ -61,8 +61,11 @@ def _holders(host: Host, cards: tuple[Card, ...]) -> Holders:
     return Holders(account(host), cards if is_known(cards) else ())
 
 
-def account(host: Host) -> Account:
-    """All four sources. A host on which no kubelet can have a pod has none of them."""
+def account(host: Host, listing: bool = True) -> Account:
+    """All four sources; without `listing` all but the kubelet's list, which one that does not run has not.
+
+    A host on which no kubelet can have a pod has none of them.
+    """
     if not _may_have_pods(host):
         return Account()
     faults: list[str] = []
@@ -80,7 +83,7 @@ def account(host: Host) -> Account:
     live = frozenset(ask(lambda host: host.names(PODS)))  # after the checkpoints: a pod is noted before it has a folder
     minors = {gpu.minor: gpu.uuid for gpu in ask(taken) if gpu.minor is not None and gpu.uuid}
     processes = ask(lambda host: _processes(host, minors))
-    uses = (*ask(_listed), *(use for use in noted if use.uid in live))
+    uses = (*(ask(_listed) if listing else ()), *(use for use in noted if use.uid in live))
     return Account(uses, processes, tuple(dict.fromkeys(faults)), minors)
 
 

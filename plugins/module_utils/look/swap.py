@@ -14,7 +14,7 @@ from ..plan.kube_seen import KUBELET_CONFIG
 from ..plan.swap import SERVICES, SWAPS, TARGET, ZRAM_FILE, Swap, SwapUnit, fails_on_swap, parse_swaps
 from ..plan.swap_record import RECORD, Record, parse_record
 from ..plan.systemd import FOLDER, FOLDERS, RUNS, asks_enabled
-from .systemd import is_masked, state, systemd
+from .systemd import state, systemd
 
 GENERATED = tuple(f"/run/systemd/{name}" for name in ("generator.early", "generator", "generator.late"))
 ZRAM_GENERATORS = tuple(
@@ -90,6 +90,15 @@ def _units(host: Host, zram: tuple[str, ...]) -> tuple[SwapUnit, ...]:
         for name, folder in sorted(folders.items())
         if folder not in GENERATED or not (name in made or _is_of_fstab(host, f"{folder}/{name}"))
     )
+
+
+def is_masked(host: Host, name: str) -> bool:
+    """Whether a unit is kept from being started at all, by /etc: a link to /dev/null, or a file with nothing in it."""
+    path = f"{FOLDER}/{name}"
+    if host.link(path) == "/dev/null":
+        return True
+    found = host.file(path)
+    return found is not None and found.regular and not found.text
 
 
 def _is_of_fstab(host: Host, path: str) -> bool:

@@ -46,15 +46,6 @@ def has_unit(host: Host, name: str) -> bool:
     return any(host.exists(f"{folder}/{name}") for folder in FOLDERS)
 
 
-def is_masked(host: Host, name: str) -> bool:
-    """Whether a unit is kept from being started at all, by /etc: a link to /dev/null, or a file with nothing in it."""
-    path = f"{FOLDER}/{name}"
-    if host.link(path) == "/dev/null":
-        return True
-    found = host.file(path)
-    return found is not None and found.regular and not found.text
-
-
 def state(host: Host, name: str) -> str:
     """What systemd calls the state of a unit: active, inactive, failed, activating ...
 

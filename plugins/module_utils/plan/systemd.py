@@ -26,7 +26,7 @@ FOLDERS = (FOLDER, "/usr/local/lib/systemd/system", PACKAGED, "/lib/systemd/syst
 HOLDS = "/etc/cdi"  # holds are its bcd-*.json
 RELOAD = "daemon-reload"  # the debt
 RUNS = ("active", "reloading", "refreshing")  # the states, as systemd prints them, of what is up
-NEXT_BOOT = ("enable", "disable", "mask", "unmask")  # the verbs that say what a boot starts
+NEXT_BOOT = ("enable", "disable", "mask", "unmask")  # verbs
 DISRUPTION = {"stop": "service", "restart": "service"}  # of a verb
 
 
@@ -150,8 +150,7 @@ def control(
     """Have systemctl start, restart, stop, enable, disable, mask or unmask a unit, whose name has its suffix.
 
     What the unit's state then is, it declares itself; `effects` say what else a look sees. By default stopping and
-    restarting have the class `service`. What concerns the next boot does without the daemon-reload that systemctl
-    would add: where the manager has to know of it now, the caller owes one.
+    restarting have the class `service`. What is of the next boot does without the daemon-reload that systemctl adds.
     """
     options = ("--no-reload",) if verb in NEXT_BOOT else ()
     return run(
@@ -169,15 +168,10 @@ def control(
 
 def _then(verb: str, name: str) -> tuple[Effect, ...]:
     """What systemd says of the unit after the verb."""
-    question = command_line(asks_enabled(name) if verb in NEXT_BOOT else asks_active(name))
-    if verb == "mask":  # an empty unit file says the same as a link to /dev/null
-        return (Effect("fails", question, "masked\n"), Effect("file", f"{FOLDER}/{name}"))
-    if verb == "unmask":
-        return (Effect("program", question, f"{name} is unmasked"), Effect("gone", f"{FOLDER}/{name}"))
-    if verb == "disable":
-        return (Effect("fails", question, "disabled\n"),)
-    if verb == "enable":
-        return (Effect("answers", question, "enabled\n"),)
+    if verb in NEXT_BOOT:
+        from .systemd_next_boot import then
+
+        return then(verb, name)
     if verb == "stop":
-        return (Effect("fails", question, "inactive\n"),)
-    return (Effect("answers", question, "active\n"),)
+        return (Effect("fails", command_line(asks_active(name)), "inactive\n"),)
+    return (Effect("answers", command_line(asks_active(name)), "active\n"),)

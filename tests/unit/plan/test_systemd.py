@@ -11,10 +11,10 @@ from ansible_collections.bettercompute.bcd.plugins.module_utils.core.errors impo
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.plan import Answer, Ask, Past, Todo
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.predict import PredictedHost
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.step import File, Step
+from ansible_collections.bettercompute.bcd.plugins.module_utils.look.swap import is_masked
 from ansible_collections.bettercompute.bcd.plugins.module_utils.look.systemd import (
     has_unit,
     is_active,
-    is_masked,
     service,
     systemd,
     unit_file,

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from ..core.errors import NotKnownYet, Refused
+from ..core.errors import NotKnownYet, Refused, StepFailed
 from ..core.plan import Past, Plan, Todo
 from ..core.step import remove
 from .allowed_clusters import refuse_others
@@ -200,7 +200,17 @@ def absent(now: Going, past: Past) -> Plan:
         "kernel": lambda: kube_kernel.absent(todo, now.parts.kernel, past),
         "swap": lambda: swap.restore(todo, now.parts.swap, past),
     }
+    if kube_clean.is_anothers(now.leaving, past):  # a live kubelet dies of swap, and of another cgroup driver
+        parts = {"packages": parts["packages"]}
     for part, planner in parts.items():
         with todo.lane(part):
-            planner()
+            _alone(planner)
     return todo.plan()
+
+
+def _alone(planner: Callable[[], Any]) -> None:
+    """What one part refuses keeps nothing else of the machine from being handed back."""
+    try:
+        planner()
+    except Refused as fault:
+        raise StepFailed(fault.message, retryable=False) from None

@@ -73,9 +73,8 @@ def plan(todo: Todo, want: Settings, node: str, now: Entry, past: Past) -> None:
         _came_to_nothing(todo, want, node, now, past)
         return
     known = join_faults.reason(past.tried[tries], want, node) if past.tried.get(tries) else None
-    if known and known.token:
-        with todo.lane(OUTCOME):
-            todo.add(fail(_action(want, node), f"{UNIT}: {known.message} (it was tried before)", retryable=False))
+    if known and known.token:  # no pass tries it again
+        _came_to_nothing(todo, want, node, now, past)
         return
     with todo.lane(LANE):
         _join(todo, want, node, now, past)

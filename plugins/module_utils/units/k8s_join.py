@@ -5,6 +5,9 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from ..core.errors import Refused, StepFailed
 from ..core.host import Host
 from ..core.plan import Past, Unit
 from ..core.unknown import later
@@ -53,8 +56,18 @@ def _parts(host: Host, settings: planner.Settings | None, past: Past) -> planner
         software=later(software, host, settings, past),
         kernel=later(kernel, host),
         swap=later(swap, host),
-        containerd=later(containerd_files, host),
+        containerd=later(containerd_files if settings else _readable, host),
     )
+
+
+def _readable(host: Host) -> Any:
+    """containerd's configuration, for a removal: one that cannot be read keeps nothing else from being handed back."""
+    from ..look.containerd import containerd_files
+
+    try:
+        return containerd_files(host)
+    except Refused as fault:
+        raise StepFailed(fault.message, retryable=False) from None
 
 
 UNIT = Unit(NAME, planner.FIELDS, planner.check, look, planner.plan, planner.absent)

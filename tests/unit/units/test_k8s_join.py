@@ -333,3 +333,20 @@ def test_the_server_of_kubelet_conf_may_be_another_than_the_one_that_was_joined(
     assert cluster.url in (host.text(KUBELET_CONF) or "")
     again = passed(host, "", apiServer=address)
     assert (again.state, again.changed) == ("converged", False)
+
+
+def test_a_containerd_that_nobody_can_read_keeps_nothing_else_from_being_handed_back(cluster: Cluster) -> None:
+    host = KubeHost(cluster)
+    host.swap_on()
+    assert passed(host, **ALL).state == "converged"
+    config = host.text("/etc/containerd/config.toml") or ""
+    host.put("/etc/containerd/config.toml", "version = = 2\n")
+    gone = go(UNIT, host, None)
+    assert gone.failure is not None
+    assert "/etc/containerd/config.toml" in gone.failure.message
+    assert [path for path in (KUBELET_CONF, RECORD, "/etc/sysctl.d/90-bcd-k8s.conf") if path in host.files] == []
+    assert "/swap.img" in (host.text("/proc/swaps") or "")
+    host.put("/etc/containerd/config.toml", config)
+    after = go(UNIT, host, None)
+    assert (after.failure, after.state, after.changed) == (None, "converged", True)
+    assert go(UNIT, host, None).changed is False

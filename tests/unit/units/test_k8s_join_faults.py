@@ -215,6 +215,15 @@ def test_it_has_its_answer_and_the_next_pass_joins(case: Case) -> None:
         assert host.holds(SECRET) == []
 
 
+@pytest.mark.parametrize("version", ["1.28.15", "1.31.14"])
+def test_an_expired_token_costs_half_a_minute(version: str) -> None:
+    with Cluster(version=version) as cluster:
+        host = KubeHost(cluster, version=version)
+        begin = host.clock()
+        assert "or it has expired" in message(passed(host))
+        assert 25 <= host.clock() - begin <= 45
+
+
 def test_a_wrong_secret_is_not_tried_again_before_it_changes(cluster: Cluster) -> None:
     host = KubeHost(cluster)
     first = passed(host, WRONG)

@@ -70,6 +70,11 @@ def is_ours(now: Leaving, past: Past) -> bool:
     return now.record is not None or CLEAN in past.owed
 
 
+def is_anothers(now: Leaving, past: Past) -> bool:
+    """Whether it is a member that somebody else joined: its kubelet goes on, and on what it stands with it."""
+    return now.joined is not None and not is_ours(now, past)
+
+
 def plan(todo: Todo, now: Leaving, past: Past) -> bool:
     """Plan what takes a join of ours back; whether what else we set up here may go in the same plan.
 
@@ -99,8 +104,9 @@ def _leave(todo: Todo, now: Leaving, past: Past) -> None:
     """Nothing to take back: another's membership stays as it is, and so does a kubelet that runs."""
     if now.joined is not None:
         todo.note(
-            f"this machine is a member of {now.joined.server} and was not joined by us, so it is not reset: kubeadm "
-            "reset by hand takes it out"
+            f"this machine is a member of {now.joined.server} and was not joined by us, so it is not reset, and the "
+            "kernel's parameters, swap and containerd stay as its kubelet needs them: kubeadm reset by hand takes it "
+            "out, and after that state: absent takes these back"
         )
     elif UNIT in past.applied:
         if not now.kubelet.runs and not now.files:

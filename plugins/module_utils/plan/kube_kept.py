@@ -127,8 +127,14 @@ def _node(todo: Todo, want: Settings, now: Kept, past: Past) -> None:
             f"the node {node.name} is not Ready yet: see what the cluster says of it (kubectl describe node "
             f"{node.name}; without a network plugin no node becomes Ready)"
         )
-    if UNCORDON in past.owed and node.unschedulable:
-        node = _uncordon(todo, node, now)
+    if node.unschedulable:
+        if UNCORDON in past.owed:
+            node = _uncordon(todo, node, now)
+        else:
+            todo.note(
+                f"the node {node.name} takes no new pods: an admin has cordoned it, or it was cordoned when this "
+                f"machine was handed back before (kubectl uncordon {node.name})"
+            )
     _labels(todo, want, node, now, past)
     _taints(todo, want, node, now)
 

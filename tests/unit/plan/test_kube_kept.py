@@ -191,7 +191,9 @@ def test_a_removal_that_did_not_end_is_taken_back() -> None:
     found = planned(shows(unschedulable=True), past=Past(owed=frozenset((UNCORDON,))))
     assert lines(found) == [f"{KUBECTL} --request-timeout=30s uncordon gpu-01"]
     assert found.steps[0].pays == (UNCORDON,)
-    assert planned(shows(unschedulable=True)) == Plan()  # an admin's
+    admins = planned(shows(unschedulable=True))
+    assert (admins.steps, admins.pending) == ((), ())
+    assert "takes no new pods" in admins.notes[0]
 
 
 # -- the kubelet

@@ -116,7 +116,7 @@ def _install(todo: Todo, now: Software, past: Past, wanted: tuple[Wanted, ...], 
         now.packages,
         past,
         wanted,
-        hold=by_apt and bool(ours),
+        hold=by_apt,
         effects=brought(now),
         owes=(UNFINISHED, *(hold_debts(ours) if by_apt else ())),
         pays=(UNFINISHED,),
@@ -126,7 +126,7 @@ def _install(todo: Todo, now: Software, past: Past, wanted: tuple[Wanted, ...], 
     if by_apt and held != now.held and work.planned:
         from .files import keep
 
-        keep(todo, HELD, render({"held": list(held)}), None, mode=0o600)
+        keep(todo, HELD, render({"held": list(held)}), None)
     todo.add(*apart.plan().steps)
     return work
 

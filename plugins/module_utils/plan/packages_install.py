@@ -111,11 +111,10 @@ def install(
         return Work(stuck=True)
     shown = _Shown(now)
     again = _lift_holds(todo, shown, tuple(want.name for want in due), gone, verdict)
-    last = not (hold or again)
-    come = (*due, *_locker(now, hold or bool(again)))
-    ends = {"pays": pays, "barrier": barrier} if last else {}
-    todo.add(_transaction(shown, come, gone, verdict, effects, lift, disruption=disruption, owes=owes, **ends))
-    _hold(todo, shown, tuple(dict.fromkeys((*(names if hold else ()), *again))), pays, barrier)
+    kept = tuple(dict.fromkeys((*(names if hold else ()), *again)))
+    terms = {"disruption": disruption, "owes": owes, **({} if kept else {"pays": pays, "barrier": barrier})}
+    todo.add(_transaction(shown, (*due, *_locker(now, bool(kept))), gone, verdict, effects, lift, **terms))
+    _hold(todo, shown, kept, pays, barrier)
     return Work(planned=True)
 
 

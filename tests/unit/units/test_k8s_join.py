@@ -260,8 +260,11 @@ def test_after_a_reboot_in_the_middle_check_mode_says_what_is_cleaned_up(cluster
         assert host.kubelet == "active"  # it waits for its certificate
         host.put("/proc/sys/net/ipv4/ip_forward", "1\n")
         host.calls.clear()
-        host.worker.stage = lambda _name: setattr(cluster.faults, "no_approval", False)  # type: ignore[method-assign]
+        host.worker.stage = approve  # type: ignore[method-assign]
         return host
+
+    def approve(name: str) -> None:
+        cluster.faults.no_approval = not name
 
     real = check_is_truthful(UNIT, machine, machine().settings(**ALL), given())
     assert (real.state, real.failure) == ("converged", None)

@@ -12,7 +12,7 @@ import shutil
 import time
 import uuid
 
-from . import gpu, initramfs, kernel, loaders, modules, pages, sdboot, swaps, systemd, units
+from . import gpu, initramfs, kernel, kubernetes, loaders, modules, pages, sdboot, swaps, systemd, units
 from .machine import Machine, as_cpulist, at, cpulist, drop, initrd_name, load, names, need, put, read, there
 
 DOWN = "/var/lib/sim/down"
@@ -66,6 +66,7 @@ def start(root: str, cmdline: str) -> None:
         apply_sysctls(root)
         _tmpfiles(root)
         systemd.boot(root)
+        kubernetes.turn(root)  # what died for want of what started behind it is started again
 
 
 def mounts(machine: Machine) -> str:

@@ -131,7 +131,7 @@ class Watch:
         self._thread.join()
 
     def _look(self) -> None:
-        while not self._over.wait(0.002):
+        while not self._over.wait(0.01):
             for path in (*glob.glob("/proc/[0-9]*/cmdline"), *glob.glob("/proc/[0-9]*/environ")):
                 content = _content(path)
                 if b"kubeadm\0join" in content:

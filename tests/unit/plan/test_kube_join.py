@@ -50,6 +50,8 @@ exit "$(cat "$HERE/rc")"
 class Machine:
     """A folder with a kubeadm that says `out` and `err` and ends with `rc`."""
 
+    shell: tuple[str, ...] = ("sh",)
+
     def __init__(self, here: Path, out: str = "", err: str = "", rc: int = 0) -> None:
         self.here = here
         (here / "bin").mkdir()
@@ -59,7 +61,7 @@ class Machine:
             (here / name).write_text(text, encoding="utf-8")
         self.file = here / "k8s-join.yaml"
         self.bootstrap = here / "bootstrap-kubelet.conf"
-        self.argv = ("sh", "-c", SCRIPT, "kubeadm-join", str(self.file), str(self.bootstrap))
+        self.argv = (*self.shell, "-c", SCRIPT, "kubeadm-join", str(self.file), str(self.bootstrap))
         self.environment = {"PATH": f"{here}/bin:{os.environ['PATH']}", "HERE": str(here), "LC_ALL": "C"}
         self.text = render(WANT, "gpu-01", {}, 31, TOKEN)
 
@@ -92,6 +94,11 @@ class Machine:
         until((self.here / "started").exists)
         assert self.file.exists()
         return child
+
+
+@pytest.fixture(autouse=True, params=["dash", "bash --posix"])  # sh on Debian, and on the RHEL family
+def shell(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Machine, "shell", tuple(request.param.split()))
 
 
 def until(is_so: Callable[[], bool]) -> None:

@@ -15,12 +15,14 @@ description:
   - Gives containerd, Docker and CRI-O the runtime C(nvidia), and turns CDI on in them. What a runtime's configuration
     comes to is compared, not the words in it; one that has what is wanted is left alone. Podman reads CDI by itself.
   - containerd and CRI-O get a drop-in of ours, Docker's C(daemon.json) two keys. No key of anyone else is lost.
+    containerd's is C(/etc/containerd/conf.d/99-zz-bcd.toml), which M(bettercompute.bcd.k8s_join) has a part of too.
     containerd 1.x takes the whole table of a plugin from its last file, so the drop-in carries the table as it is
     without us, made anew on each run; C(containerd config dump) over the candidate shows it before anything is written.
   - Where there is no C(/etc/containerd/config.toml), one is made of containerd's own defaults, with the systemd cgroup
     driver where systemd runs.
   - A runtime is restarted only when its configuration changed, and only while it runs. A configuration that the runtime
-    does not read is refused, and is never restarted into.
+    does not read is refused, and is never restarted into. A containerd that does not answer after its restart gets its
+    former files back, byte for byte, and the same files are tried again after a reboot only.
   - Every NVIDIA device node gets its link in C(/dev/char), where runc looks for it. Without the link, a
     C(systemctl daemon-reload) takes the GPU away from running containers whose cgroups systemd manages. C(nvidia-ctk)
     makes the links, C(ln) those that it does not make, and after a boot a rule of udev in

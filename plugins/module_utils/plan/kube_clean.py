@@ -260,7 +260,7 @@ def _reset(todo: Todo, now: Leaving, left: str) -> bool:
             f"{f', though {left}' if left else ''}",
             disruption="service",
             barrier=True,
-            owes=(RESET,),
+            owes=(RESET, CLEAN),  # the unit may be wanted again before it is made to its end
             pays=(RESET, UNCORDON, CLEAN),
             effects=(*(Effect("gone", path) for path in dict.fromkeys((*FILES, *now.files))), *stopped),
         )

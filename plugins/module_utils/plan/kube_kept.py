@@ -56,6 +56,8 @@ def is_dead(joined: Joined, now: int) -> bool:
 
 def plan(todo: Todo, want: Settings, now: Kept, past: Past) -> None:
     """The kubelet in one lane, its Node in another: that one is away does not keep the other from being mended."""
+    if now.record is not None and now.record.pin not in now.joined.pins:
+        now = now._replace(record=None)  # of a membership before, and this one is somebody else's
     with todo.lane(KUBELET):
         if is_dead(now.joined, now.now):
             todo.add(_dead(now))
@@ -88,7 +90,7 @@ def _kubelet(todo: Todo, now: Kept, past: Past) -> None:
     if kubelet.runs:
         return
     if kubelet.active == "activating" or START in past.vain:
-        said = past.tried.get(START) or now.said or "nothing"
+        said = past.given.masked(past.tried.get(START) or now.said) or "nothing"
         todo.wait(
             "NotReady",
             f"{SERVICE} does not stay up ({kubelet.active or 'unknown'}), and its last words are: {said}: mend what "

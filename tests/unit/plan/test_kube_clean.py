@@ -66,7 +66,7 @@ def test_a_join_of_ours_is_emptied_reset_and_not_started_at_boot_any_more() -> N
     drain, reset, _disable, _forget = found.steps
     assert drain.ok == (0, 1)
     assert (drain.tries, drain.barrier, drain.owes, drain.disruption) == (DRAIN, True, (UNCORDON,), "service")
-    assert (reset.owes, reset.barrier, reset.disruption) == ((RESET,), True, "service")
+    assert (reset.owes, reset.barrier, reset.disruption) == ((RESET, "clean join"), True, "service")
     assert set(reset.pays) == {RESET, UNCORDON, "clean join"}
     assert [step.lane for step in found.steps] == ["pods", "", "", ""]
     assert follows

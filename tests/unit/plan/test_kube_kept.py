@@ -104,6 +104,18 @@ def test_labels_of_a_machine_that_others_joined_are_kept_without_a_record() -> N
     assert planned(KEPT._replace(record=None)) == Plan()
 
 
+def test_a_record_of_another_cluster_says_nothing_of_this_membership_and_stays() -> None:
+    old = RECORD._replace(pin="f" * 64, labels={"rack": "7"}, taints=(Taint("old", "", "NoExecute"),))
+    found = planned(KEPT._replace(record=old, node=NODE._replace(labels={"pool": "a", "rack": "7"})))
+    assert (found.steps, found.conditions) == ((), ())
+
+
+def test_another_pin_of_the_same_ca_bundle_is_recorded() -> None:
+    both = JOINED._replace(pins=("f" * 64, PIN))
+    found = planned(KEPT._replace(joined=both, record=RECORD._replace(pin="f" * 64)))
+    assert kube_membership.parse(found.steps[0].text) == RECORD
+
+
 def test_what_this_machine_is_becomes_labels() -> None:
     now = KEPT._replace(gpus=Gpus(2, ("NVIDIA L4", "NVIDIA L4"), "570.124.06"))
     found = planned(now, past=Past(given=Given(node_id="n1", site="fra")))

@@ -9,11 +9,13 @@ from collections.abc import Iterator
 
 import pytest
 
+from ansible_collections.bettercompute.bcd.plugins.module_utils.core.plan import Answer
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.secret import Given, Secret
+from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.kube_seen import KUBELET_CONF
 from ansible_collections.bettercompute.bcd.plugins.module_utils.units.k8s_join import UNIT
 from tests.cluster.control_plane import Cluster
 from tests.unit import promises
-from tests.unit.fake_host import FakeHost
+from tests.unit.fake_host import FakeHost, Killed
 from tests.unit.kube_host import KubeHost
 from tests.unit.member_host import member
 
@@ -67,6 +69,35 @@ def test_a_hand_back_that_dies_anywhere_is_ended_by_the_next_pass(cluster: Clust
     cluster.delete_node("gpu-01")
     assert promises.go(UNIT, host, host.settings(), given=given).state == "converged"
     assert "gpu-01" in cluster.nodes
+
+
+@pytest.mark.parametrize("gone", [(), (KUBELET_CONF,), (KUBELET_CONF, "/var/lib/kubelet/config.yaml")])
+def test_a_reset_that_lost_power_is_no_hindrance_when_the_unit_is_wanted_again(
+    cluster: Cluster, gone: tuple[str, ...]
+) -> None:
+    host = worker(cluster)
+    real = host.programs["kubeadm"]
+
+    def dies(here: FakeHost, argv: tuple[str, ...]) -> Answer:
+        if "reset" not in argv:
+            return real(here, argv)
+        host.stop_kubelet()
+        for path in gone:
+            host.worker.remove(path)
+        raise Killed("kubeadm reset")
+
+    host.programs["kubeadm"] = dies
+    with pytest.raises(Killed):
+        promises.go(UNIT, host, None)
+    host.programs["kubeadm"] = real
+    if gone:
+        cluster.delete_node("gpu-01")
+    settings = host.settings(labels={"pool": "a"})
+    given = Given({"join-token": Secret(cluster.token())})
+    assert promises.go(UNIT, host, settings, given=given).state == "converged"
+    assert (host.kubelet, cluster.labels("gpu-01")) == ("active", {"pool": "a"})
+    assert "unschedulable" not in cluster.nodes["gpu-01"]["spec"]
+    promises.second_pass_is_quiet(UNIT, host, settings)
 
 
 def test_a_member_that_others_joined_keeps_what_its_kubelet_stands_on(cluster: Cluster) -> None:

@@ -81,8 +81,8 @@ def _cluster(words: str, want: Settings, node: str, _kubelet: str) -> Reason | N
     """What the cluster has against it."""
     if "a Node with name" in words and "already exists" in words:
         return Reason(
-            f"{want.api_server} has a Node {node} that is Ready, which another machine answers for: give this machine "
-            f"another host name, or have an admin delete that one (kubectl delete node {node})",
+            f"{want.api_server} has a Node {node} that is Ready, so another machine has this name, or this one had it until "
+            f"now: give it another host name, or have an admin delete that Node (kubectl delete node {node})",
             retryable=False,
         )
     if "only supports deploying clusters with the control plane version" in words or "KubeletVersion" in words:
@@ -102,7 +102,7 @@ def _cluster(words: str, want: Settings, node: str, _kubelet: str) -> Reason | N
 
 def _kubelet(words: str, want: Settings, node: str, kubelet: str) -> Reason | None:
     """What kept the kubelet from running, or from its certificate."""
-    log = f", whose log ends with: {kubelet}" if kubelet else ""
+    log = f", and its log ends with: {kubelet}" if kubelet else ""
     if "not healthy" in words or "healthz" in words or "kubelet to start" in words:
         return Reason(f"the kubelet does not start{log or ' (see journalctl -u kubelet)'}: mend that and run again")
     if "TLS" in words or "timed out" in words or "deadline exceeded" in words or "kubelet-wait-bootstrap" in words:

@@ -93,7 +93,8 @@ def _came_to_nothing(todo: Todo, want: Settings, node: str, now: Entry, past: Pa
             clean(todo, now.leftovers, now.kubelet)
     found = join_faults.reason(past.tried.get(tries, ""), want, node, now.said)
     with todo.lane(OUTCOME):
-        todo.add(fail(_action(want, node), f"{UNIT}: {found.message}", retryable=found.retryable))
+        message = f"{UNIT}: {found.message}"
+        todo.add(fail(f"see this machine a member of {want.api_server}", message, retryable=found.retryable))
 
 
 def _join(todo: Todo, want: Settings, node: str, now: Entry, past: Past) -> None:

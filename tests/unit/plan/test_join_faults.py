@@ -159,7 +159,7 @@ def test_every_check_that_failed_is_told() -> None:
 
 def test_what_the_kubelet_said_is_in_it() -> None:
     found = judged(UNHEALTHY_36, 'unknown "kubernetes.io" or "k8s.io" labels specified with --node-labels')
-    assert "whose log ends with: unknown" in found.message
+    assert "and its log ends with: unknown" in found.message
     assert "see journalctl" not in found.message
 
 

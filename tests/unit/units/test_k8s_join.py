@@ -311,6 +311,7 @@ def test_a_member_of_the_cluster_that_was_joined_by_hand_is_kept_and_not_ours_to
     assert host.join_by_hand().rc == 0
     done = passed(host, "", labels={"tier": "gpu"})
     assert (done.state, done.failure, cluster.labels(NODE), host.text(RECORD)) == ("converged", None, OURS, None)
+    assert passed(host, "", labels={"tier": "gpu"}).changed is False
     gone = go(UNIT, host, None)
     assert gone.failure is None
     assert host.text(KUBELET_CONF) is not None

@@ -38,7 +38,7 @@ import sys
 sys.path.insert(0, "{Path(CODE).parent}")
 from tests.cluster.__main__ import main
 
-sys.exit(main(["{{0}}", *sys.argv[1:]]))
+sys.exit(main(["{PATCH}", "{{0}}", *sys.argv[1:]]))
 """
 UNIT = """\
 [Unit]

@@ -63,6 +63,7 @@ class Site:
     """One host below `scratch`, by its profile, in front of a cluster. Its token is made up, and nobody else's."""
 
     def __init__(self, scratch: Path, cluster: Cluster, profile: str, **machine: Any) -> None:
+        scratch.mkdir(exist_ok=True)
         self.scratch, self.cluster = scratch, cluster
         self.calls, self.vault = scratch / "lookups", scratch / "token"
         self.token = cluster.token(f"{secrets.token_hex(3)}.{secrets.token_hex(8)}")

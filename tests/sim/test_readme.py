@@ -13,8 +13,10 @@ from typing import NamedTuple
 
 import pytest
 
-from tests.sim import controller, fleet
+from tests.cluster.control_plane import Cluster
+from tests.sim import controller, fleet, mode
 from tests.sim.host import SimulatedHost
+from tests.sim.kube_site import Site
 from tests.sim.tree import PROFILES, machine
 
 pytestmark = pytest.mark.newest_core  # its playbooks are played one by one in test_playbooks
@@ -67,8 +69,9 @@ def test_every_block_is_held_by_a_test() -> None:
         "gpus.yml",
         "holds.yml",
         "modules.yml",
+        "workers.yml",
     }
-    assert {block.language for block in blocks()} == {"yaml", "sh"}
+    assert {block.language for block in blocks()} == {"yaml", "sh", "toml"}
     programs = {next(word for word in shlex.split(line) if "=" not in word) for line in commands()}
     assert programs == {"make", "ansible-galaxy", "ansible-playbook", "export"}
 
@@ -94,7 +97,7 @@ def play_all(readers: Path, inventory: str) -> list[tuple[str, str]]:
 
 def test_every_playbook_is_played_on_a_host_of_its_own() -> None:
     played = [shlex.split(line)[1:3] for line in commands() if "ansible-playbook" in line]
-    assert {tuple(words) for words in played} == {("-i", "inventory.yml"), ("-i", "gpus.yml")}
+    assert {words[1] for words in played} == {"inventory.yml", "gpus.yml", "workers.yml"}
 
 
 def test_the_commands_lead_to_a_converged_host(readers: Path) -> None:
@@ -134,6 +137,29 @@ def test_the_commands_for_gpus_lead_from_no_driver_to_a_converged_host(readers: 
     for allocation, name in (("alloc_01jz8k2v", f"{A_GPU[1]}_gi7_ci0"), ("alloc_01jz8k3x", f"{A_GPU[1]}_gi8_ci0")):
         (device,) = json.loads(host.read(f"/etc/cdi/bcd-{allocation}.json") or "{}")["devices"]
         assert device["name"] == name
+
+
+@pytest.mark.skipif(bool(mode.refusal()), reason="kubeadm is run by a shell, in a namespace")
+def test_the_commands_for_workers_lead_into_the_cluster_that_root_allows(readers: Path, tmp_path: Path) -> None:
+    """With the cluster of the test in place of the example's, and a file in place of the vault."""
+    [allowed] = [block for block in blocks() if block.language == "toml"]
+    book = readers / "workers.yml"
+    with Cluster(version="1.32.3") as cluster:
+        site = Site(tmp_path / "workers", cluster, "worker-bare")
+        pin = re.findall(r"^ +caCertSha256: (\w+)$", book.read_text("utf-8"), re.MULTILINE)[0]
+        (readers / "token").write_text(site.token, encoding="utf-8")
+        lookup = f"{{{{ lookup('ansible.builtin.file', '{readers}/token') }}}}"
+        for path, text in ((book, book.read_text("utf-8")), (None, allowed.text)):
+            ours = text.replace("https://10.0.0.1:6443", cluster.url).replace(pin, cluster.pin)
+            if path is None:
+                site.host.write(f"/{allowed.name.lstrip('/')}", ours, 0o640)
+            else:
+                path.write_text(re.sub(r"\{\{ lookup\('community.*\}\}", lambda _found: lookup, ours), encoding="utf-8")
+        (readers / "simulated-workers.yml").write_text(Path(site.inventory).read_text("utf-8"), encoding="utf-8")
+        (_unused, planned), (_unused, converged) = play_all(readers, "workers.yml")
+        assert f"join {cluster.url} as worker-01" in " ".join(planned.split())
+        assert re.search(r"^worker-01 +converged +k8s-join +- +-$", converged, re.MULTILINE)
+        assert cluster.taints("worker-01") == ["nvidia.com/gpu=present:NoSchedule"]
 
 
 def test_the_playbook_runs_as_it_stands(readers: Path) -> None:

@@ -26,10 +26,6 @@ UNCORDON = "uncordon the node"  # the debt of a removal that was not finished
 SETTLE = 30.0  # seconds for a kubelet that was started to stay up
 REGISTRATION = 60.0  # seconds for one to register its Node
 SOON = 7 * 86_400  # seconds: a kubelet renews its certificate, of a year, long before
-MENDED = (
-    "have an admin of the cluster make a new join token, take k8s-join out of the section (state: absent) and put it "
-    "back with the token"
-)
 DRIFT = "KubernetesTaintsDrift"
 
 
@@ -108,10 +104,12 @@ def _dead(now: Kept) -> Step:
         what = f"{joined.certificate or 'in kubelet.conf'} ended {since} days ago"
     else:
         what = f"{joined.certificate or 'in kubelet.conf'} is not there"
+    node = joined.node or "of this machine"
     return fail(
         "keep the kubelet's client certificate",
         f"this machine has joined {joined.server}, but the kubelet's client certificate {what}, so that the cluster "
-        f"does not know it any more: {MENDED}",
+        f"does not know it any more: have an admin of the cluster delete the node {node} and make "
+        "a new join token, take k8s-join out of the section (state: absent), and put it back with the token",
         retryable=False,
     )
 

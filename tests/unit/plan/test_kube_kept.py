@@ -242,6 +242,7 @@ def test_a_member_whose_certificate_is_over_is_reported_and_not_joined_again(exp
     assert (step.kind, step.retry) == ("fail", False)
     assert what in step.text
     assert "state: absent" in step.text
+    assert "delete the node gpu-01" in step.text
     assert planned(now).pending == ()
 
 

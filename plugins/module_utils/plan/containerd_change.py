@@ -141,7 +141,7 @@ def _record(todo: Todo, unit: str, now: Containerd, record: Change | None, edits
         was = now.daemon.silent
     change = Change(CHANGING, unit, tried, unit, files, was)
     if record is None or change != record:
-        action = f"keep what {SERVICE} reads until now in {RECORD}, until it answers with what comes"
+        action = f"keep what {SERVICE} reads now in {RECORD}, until it answers with what comes"
         todo.add(write(RECORD, render_record(change), action, mode=0o600, owes=(DEBT,)))
     return True
 

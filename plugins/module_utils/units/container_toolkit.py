@@ -13,7 +13,6 @@ from ..core.unknown import later
 from ..plan import container_toolkit as planner
 from ..plan.container_devices import RULE
 from ..plan.container_toolkit_config import CONFIG, ENVIRONMENT, Kept
-from ..plan.containerd_seen import RECORD
 from ..plan.unit_names import CONTAINER_TOOLKIT as NAME
 
 
@@ -59,6 +58,8 @@ def _containerd(host: Host) -> Any:
 
 def _changing(host: Host) -> dict[str, Any]:
     """containerd, where a change of its files is not through."""
+    from ..plan.containerd_seen import RECORD
+
     return {"containerd": later(_containerd, host)} if host.exists(RECORD) else {}
 
 

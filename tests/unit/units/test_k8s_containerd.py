@@ -689,6 +689,17 @@ def test_a_damaged_record_is_named() -> None:
     assert f"{BEFORE} is not a record" in failure(go(KUBE, host, {}), "StepFailed")
 
 
+def test_a_record_that_this_account_may_not_read_is_known_when_root_looks() -> None:
+    host = host_with("1.7.24", {CONFIG: DEBIAN, BEFORE: "{}"})
+    host.user = 1000
+    host.unreadable |= {BEFORE, SOCKET}
+    planned = go(TOOLKIT, host, ONLY, check=True)
+    assert planned.failure is None
+    assert [step.action for step in planned.steps if "containerd" in step.action] == [
+        "containerd: known after root looks at it"
+    ]
+
+
 def test_the_call_is_one_that_any_cri_answers() -> None:
     host = host_with("1.7.24", {CONFIG: DEBIAN})
     seen: list[str] = []

@@ -72,7 +72,7 @@ class KubeHost(ContainerHost):
     `installed`: kubeadm, kubelet and kubectl are there, of `version`; `containerd` is the version of a containerd that
     is there ("" for none). `kubelet` is the state that systemd shows of its service, `journal` what it said.
     `dies_at` names a stage of kubeadm (see Worker.stage) at which the machine loses power. `typed` are
-    the command lines of kubeadm and kubectl.
+    the command lines of kubeadm and kubectl; of a join once it has ended.
     """
 
     def __init__(
@@ -424,49 +424,72 @@ def kubectl(host: FakeHost, argv: tuple[str, ...]) -> Answer:
 
 
 def join(host: FakeHost, argv: tuple[str, ...]) -> Answer:
-    """The program of a join, `sh -c SCRIPT kubeadm-join FILE BOOTSTRAP`: a real shell runs it, with this kubeadm."""
-    here, path, bootstrap = of(host), argv[4], argv[5]
-    was_there = bootstrap in here.files
+    """The program of a join, `sh -c SCRIPT kubeadm-join FILE [BOOTSTRAP]`: a real shell runs it, with this kubeadm.
+
+    Which files are there after it, the shell's own run over files of a private folder tells.
+    """
+    here, path, others = of(host), argv[4], argv[5:]
+    before = [other for other in others if other in here.files]
     here.files[path] = File(here.stdin, 0o600)
     said = run_kubeadm(here.worker, ("kubeadm", "join", "--config", path))
     here.typed.append(("kubeadm", "join", "--config", path))
-    del here.files[path]
-    if not was_there:
-        here.files.pop(bootstrap, None)
-    return in_a_shell(argv, here.stdin, said)
+    with tempfile.TemporaryDirectory() as name:
+        shell = Shell(Path(name), (path, *others))
+        shell.prepare(said, here.stdin, before, [other for other in others if other in here.files])
+        answer = shell.run(argv[:4], here.stdin)
+        for one in shell.gone():
+            here.files.pop(one, None)
+    return answer
 
 
 STAND_IN = """#!/bin/sh
 [ "$1 $2" = "join --config" ] || exit 90
 [ "$(stat -c %a "$3")" = 600 ] || exit 91
 cmp -s "$3" "$HERE/stdin" || exit 92
+cp -a "$HERE/left/." "$HERE/files/"
 cat "$HERE/out"
 cat "$HERE/err" >&2
 exit "$(cat "$HERE/rc")"
 """
 
 
-def in_a_shell(argv: tuple[str, ...], stdin: str, said: Said) -> Answer:
-    """Run the script with a kubeadm that says that; its file is 0600, has what was given, and is gone after it."""
-    with tempfile.TemporaryDirectory() as folder:
-        here = Path(folder)
+class Shell:
+    """A folder in which a real shell runs the program of a join; `paths` are its arguments, files of the host."""
+
+    def __init__(self, folder: Path, paths: tuple[str, ...]) -> None:
+        self.folder = folder
+        self.places = {path: folder / "files" / path.rpartition("/")[2] for path in paths}
+
+    def prepare(self, said: Said, stdin: str, before: list[str], after: list[str]) -> None:
+        """A kubeadm that says that and leaves the files `after`, where those of `before` are."""
+        for name in ("bin", "files", "left"):
+            (self.folder / name).mkdir()
         for name, text in (("stdin", stdin), ("out", said.out), ("err", said.err), ("rc", str(said.rc))):
-            (here / name).write_text(text, encoding="utf-8")
-        (here / "bin").mkdir()
-        (here / "bin/kubeadm").write_text(STAND_IN, encoding="utf-8")
-        (here / "bin/kubeadm").chmod(0o700)
-        config = here / "join.yaml"
+            (self.folder / name).write_text(text, encoding="utf-8")
+        for path in before:
+            self.places[path].touch()
+        for path in after:
+            (self.folder / "left" / self.places[path].name).touch()
+        (self.folder / "bin/kubeadm").write_text(STAND_IN, encoding="utf-8")
+        (self.folder / "bin/kubeadm").chmod(0o700)
+
+    def run(self, words: tuple[str, ...], stdin: str) -> Answer:
+        """Run it; its first file is 0600, has what was given, and is gone after it."""
         done = subprocess.run(
-            [*argv[:4], str(config), str(here / "bootstrap-kubelet.conf")],
+            [*words, *map(str, self.places.values())],
             input=stdin,
             capture_output=True,
             text=True,
             check=False,
-            env={"PATH": f"{here}/bin:{os.environ['PATH']}", "HERE": folder, "LC_ALL": "C"},
+            env={"PATH": f"{self.folder}/bin:{os.environ['PATH']}", "HERE": str(self.folder), "LC_ALL": "C"},
         )
-        assert not config.exists(), "the script left the file with the token"
         assert done.returncode not in (90, 91, 92), (done.returncode, done.stderr)
+        assert not next(iter(self.places.values())).exists(), "the script left the file with the token"
         return Answer(done.returncode, done.stdout, done.stderr)
+
+    def gone(self) -> list[str]:
+        """Those of the files that are not there."""
+        return [path for path, place in self.places.items() if not place.exists()]
 
 
 def journalctl(host: FakeHost, argv: tuple[str, ...]) -> Answer:

@@ -119,6 +119,12 @@ def leaves(tree: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
         yield path, tree
 
 
+def of_cri(values: dict[Path, Any], *words: str) -> Any:
+    """A value of the CRI plugin."""
+    path = ("plugins", CRI, *words)
+    return values[path]
+
+
 def is_ours(path: Path) -> bool:
     """What a kubelet needs: systemd's cgroups in every runtime, CDI, and the folder where CNI's plugins are."""
     names = ("imports", "SystemdCgroup", "enable_cdi", "cdi_spec_dirs", "bin_dir")
@@ -150,15 +156,14 @@ def test_a_configuration_of_others_is_kept_and_the_daemon_answers(story: Story, 
     ], said(done)
     assert story.lost() == []
     after = effective(story.machine)
-    table: Path = ("plugins", CRI)
     for runtime in ("runc", "nvidia"):
-        assert after[(*table, "containerd", "runtimes", runtime, "options", "SystemdCgroup")] is True
-    assert after[(*table, "containerd", "runtimes", "nvidia", "options", "BinaryName")].startswith("/usr/local/")
-    assert after[(*table, "containerd", "default_runtime_name")] == "nvidia"
-    assert after[(*table, "sandbox_image")] == "mirror.example/pause:3.8"
-    assert after[(*table, "registry", "config_path")] == "/etc/containerd/certs.d"
-    assert after[(*table, "enable_cdi")] is True
-    assert after[(*table, "cni", "bin_dir")] == "/opt/cni/bin"
+        assert of_cri(after, "containerd", "runtimes", runtime, "options", "SystemdCgroup") is True
+    assert of_cri(after, "containerd", "runtimes", "nvidia", "options", "BinaryName").startswith("/usr/local/")
+    assert of_cri(after, "containerd", "default_runtime_name") == "nvidia"
+    assert of_cri(after, "sandbox_image") == "mirror.example/pause:3.8"
+    assert of_cri(after, "registry", "config_path") == "/etc/containerd/certs.d"
+    assert of_cri(after, "enable_cdi") is True
+    assert of_cri(after, "cni", "bin_dir") == "/opt/cni/bin"
     assert after[("oom_score",)] == -500
     assert (eyes.text(CONFIG), eyes.text(CTK)) == (MINE, THEIRS)
     assert started(story.machine) != story.started
@@ -179,7 +184,7 @@ def test_the_toolkit_has_its_part_in_the_same_file(story: Story, eyes: Eyes) -> 
     nvidia: Path = ("plugins", CRI, "containerd", "runtimes", "nvidia")
     assert [path for path in story.lost() if path[:5] != nvidia] == []
     after = effective(story.machine)
-    assert after[(*nvidia, "options", "SystemdCgroup")] is True
+    assert of_cri(after, "containerd", "runtimes", "nvidia", "options", "SystemdCgroup") is True
     assert serves(story.machine) == "ok"
     before = started(story.machine)
     again = story.stage.converge(BOTH)

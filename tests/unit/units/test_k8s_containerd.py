@@ -696,7 +696,7 @@ def test_a_record_that_this_account_may_not_read_is_known_when_root_looks() -> N
     planned = go(TOOLKIT, host, ONLY, check=True)
     assert planned.failure is None
     assert [step.action for step in planned.steps if "containerd" in step.action] == [
-        "containerd: known after root looks at it"
+        "containerd: known after it is seen as root"
     ]
 
 

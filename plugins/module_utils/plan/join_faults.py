@@ -81,8 +81,8 @@ def _cluster(words: str, want: Settings, node: str, _kubelet: str) -> Reason | N
     """What the cluster has against it."""
     if "a Node with name" in words and "already exists" in words:
         return Reason(
-            f"{want.api_server} has a Node {node} that is Ready, so another machine has this name, or this one had it until "
-            f"now: give it another host name, or have an admin delete that Node (kubectl delete node {node})",
+            f"{want.api_server} has a Node {node} that is Ready: another machine has this name, or this one had it "
+            f"until now: give it another host name, or have an admin delete that Node (kubectl delete node {node})",
             retryable=False,
         )
     if "only supports deploying clusters with the control plane version" in words or "KubeletVersion" in words:

@@ -54,29 +54,32 @@ class Entry(NamedTuple):
     gpus: Any = None
 
 
-def clean(todo: Todo, leftovers: tuple[str, ...], kubelet: Service) -> None:
+def clean(todo: Todo, leftovers: tuple[str, ...], kubelet: Service, same_pass: bool = False) -> None:
     """Plan that nothing of a join of ours that came to nothing is left: the kubelet stops, and its files go.
 
+    `same_pass`: it was made in this pass, which has then changed nothing.
     A reset by kubeadm would do more: it takes away all that runs in the container runtime, whoever started it. Behind
-    the stop the runner looks again: a kubelet that has become a member in between keeps its files.
+    the stop the runner looks again: a kubelet that has become a member in between keeps its files. What follows the
+    removal stands on a look too: the same files may come and go once more.
     """
     if leftovers and (kubelet.runs or kubelet.active == "activating"):
-        todo.add(
-            control(
-                "stop",
-                KUBELET,
-                f"stop {KUBELET}, whose join came to nothing",
-                disruption="none",  # without a cluster it has no pods
-                barrier=True,
-                owes=(CLEAN,),
-            )
+        stop = control(
+            "stop",
+            KUBELET,
+            f"stop {KUBELET}, whose join came to nothing",
+            disruption="none",  # without a cluster it has no pods
+            barrier=True,
+            owes=(CLEAN,),
         )
+        todo.add(stop._replace(retry=same_pass))
     paths = (*leftovers, JOIN_FILE)
     todo.add(
         run(
             ("rm", "-f", "--", *paths),
             f"remove what the join left ({', '.join(paths)})",
             timeout=60.0,
+            retry=same_pass,
+            barrier=not same_pass,
             pays=(CLEAN,),
             effects=tuple(Effect("gone", path) for path in paths),
         )

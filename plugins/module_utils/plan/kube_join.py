@@ -90,7 +90,7 @@ def _came_to_nothing(todo: Todo, want: Settings, node: str, now: Entry, past: Pa
     tries = attempt(past.given.secrets.get(want.reference))
     if CLEAN in past.owed:
         with todo.lane(CLEANING):
-            clean(todo, now.leftovers, now.kubelet)
+            clean(todo, now.leftovers, now.kubelet, same_pass=tries in past.vain)
     found = join_faults.reason(past.tried.get(tries, ""), want, node, now.said)
     with todo.lane(OUTCOME):
         message = f"{UNIT}: {found.message}"

@@ -217,6 +217,7 @@ def test_a_join_that_lost_power_is_cleaned_up_and_made_again(stage: str, version
         assert JOIN_FILE in host.files  # nobody was left to remove it
         assert owed(host) == {CLEAN}
         cluster.faults.no_approval = False
+        host.typed.clear()
         done = passed(host, **ALL)
         assert (done.state, done.failure, joins(host)) == ("converged", None, 1)
         assert host.holds(SECRET) == []
@@ -229,6 +230,7 @@ def test_a_join_that_lost_power_when_it_was_through_is_only_recorded(cluster: Cl
     with pytest.raises(Killed):
         passed(host, **ALL)
     host.put(BOOTSTRAP, f"token: {TOKEN}\n")  # kubeadm removes it last
+    host.typed.clear()
     host.boot()
     done = passed(host, "", **ALL)
     assert (done.state, done.failure, joins(host), owed(host)) == ("converged", None, 0, frozenset())
@@ -283,6 +285,7 @@ def test_a_kubelet_that_becomes_a_member_after_a_reboot_is_only_recorded(cluster
     with pytest.raises(Killed):
         passed(host, **ALL)
     cluster.faults.no_approval = False
+    host.typed.clear()
     host.boot()
     done = passed(host, "", **ALL)
     assert (done.failure, done.needs, joins(host), owed(host)) == (None, (), 0, frozenset())
@@ -295,6 +298,7 @@ def test_a_kubeadm_that_outlived_its_pass_is_waited_for(cluster: Cluster) -> Non
     host.dies_at = "discovery"
     with pytest.raises(Killed):
         passed(host)
+    host.typed.clear()
     host.put("/proc/4242/cmdline", f"/usr/bin/kubeadm\0join\0--config\0{JOIN_FILE}\0")
     done = passed(host)
     assert (done.state, done.failure, joins(host)) == ("progressing", None, 0)
@@ -354,3 +358,13 @@ def test_a_containerd_that_nobody_can_read_keeps_nothing_else_from_being_handed_
     after = go(UNIT, host, None)
     assert (after.failure, after.state, after.changed) == (None, "converged", True)
     assert go(UNIT, host, None).changed is False
+
+
+def test_an_account_that_may_not_read_whose_the_machine_is_says_that_root_sees_it(cluster: Cluster) -> None:
+    host = KubeHost(cluster)
+    assert passed(host).state == "converged"
+    host.user = 1000
+    host.unreadable = {KUBELET_CONF}
+    seen = passed(host, "", check=True)
+    assert (seen.failure, [line.later for line in seen.steps]) == (None, [True])
+    assert "seen as root" in actions(seen)[0]

@@ -18,6 +18,7 @@ from .worker import BOOTSTRAP_CONF, CA, CERTIFICATE, CONFIG, FLAGS, INSTANCE_CON
 Object = dict[str, Any]
 CLUSTER_INFO = "/api/v1/namespaces/kube-public/configmaps/cluster-info"
 CONFIGS = "/api/v1/namespaces/kube-system/configmaps"
+REQUEST = 10.0  # seconds that one request waits for its answer
 RETRY = 5.0  # seconds between two looks at cluster-info
 JOINED = """
 This node has joined the cluster:
@@ -123,19 +124,21 @@ def _cluster_info(worker: Worker, client: Client, asked: Join, timeout: float) -
     name = asked.token.partition(".")[0]
     end = worker.clock() + timeout
     while True:
-        fault, data = _look(client, name)
+        fault, data = _look(worker, client, name)
         if not fault:
             return data
         if worker.clock() >= end:
             raise Stopped(f"{phase}: {fault}")
-        worker.sleep(min(RETRY, end - worker.clock()))
+        worker.sleep(max(0.0, min(RETRY, end - worker.clock())))
 
 
-def _look(client: Client, name: str) -> tuple[str, dict[str, str]]:
+def _look(worker: Worker, client: Client, name: str) -> tuple[str, dict[str, str]]:
     """What is missing ("" when nothing is), and the data."""
     try:
         reply = client.call("GET", CLUSTER_INFO)
     except Unreached as fault:
+        if "deadline exceeded" in str(fault):
+            worker.sleep(REQUEST - client.timeout)
         url = f"{client.server}{CLUSTER_INFO}?timeout=10s"
         return f'failed to request the cluster-info ConfigMap: Get "{url}": {fault}', {}
     if reply.code != 200:

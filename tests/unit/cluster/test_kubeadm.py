@@ -399,6 +399,17 @@ def test_nobody_at_the_endpoint(cluster: Cluster) -> None:
     assert join(host).rc == 0
 
 
+def test_a_server_that_takes_the_call_and_never_answers(cluster: Cluster) -> None:
+    host = machine(cluster)
+    cluster.faults.hang = True
+    wanted = config(cluster)
+    wanted["timeouts"]["discovery"] = "8s"
+    said, seconds = took(host, wanted)
+    cluster.faults.hang = False
+    assert (said.rc, seconds, left(host)) == (1, 8.0, [])
+    assert "context deadline exceeded" in said.err
+
+
 def test_a_token_that_ends_between_discovery_and_the_rest(cluster: Cluster) -> None:
     """Its signature may stand a little longer than it is good for."""
     host = machine(cluster)

@@ -28,8 +28,9 @@ ESCAPE = re.compile(r"\\([0-7]{3})")  # of mountinfo: a blank in a path is "\040
 
 def leaving(host: Host, past: Past) -> Leaving:
     """All of it, where a membership may be taken back; else only what there is of one."""
-    from .kube_join import entry, leftovers, membership
+    from .kube_entry import entry, leftovers
     from .kube_join import member as is_member
+    from .kube_join import membership
 
     member, record = is_member(host, past), membership(host)
     now = Leaving(

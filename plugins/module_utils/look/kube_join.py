@@ -5,13 +5,12 @@
 
 from __future__ import annotations
 
-from ..core.errors import NotReady, Refused, StepFailed, Unreadable
+from ..core.errors import NotReady, Refused, StepFailed
 from ..core.host import Host
 from ..core.plan import Past
-from ..core.unknown import later
 from ..plan import kube_node, kubeconfig
 from ..plan.certificate import Certificate, read_all
-from ..plan.kube_entry import BOOTSTRAP, CLEAN, CLIENT, KUBELET, KUBELET_PKI, LEFTOVERS, OTHERS, Entry
+from ..plan.kube_entry import BOOTSTRAP, CLEAN
 from ..plan.kube_seen import JOIN_FILE, KUBELET_CONF, RECORD, Joined, Membership, Node
 from ..plan.unit_names import K8S_JOIN as UNIT
 
@@ -108,47 +107,7 @@ def membership(host: Host) -> Membership | None:
     return parse(text)
 
 
-def entry(host: Host, past: Past) -> Entry:
-    """What a machine that is no member has of a join; of processes and the log only what a join of ours left to see."""
-    from .kube_kept import gpus, last_words
-    from .systemd import service
-
-    kubelet = service(host, KUBELET)
-    return Entry(
-        leftovers=(*((KUBELET_CONF,) if host.exists(KUBELET_CONF) else ()), *leftovers(host)),
-        kubelet=kubelet,
-        record=host.file(RECORD) is not None,
-        running=CLEAN in past.owed and _is_joining(host),
-        said=last_words(host) if past.vain else "",
-        gpus=later(gpus, host),
-    )
-
-
-def leftovers(host: Host) -> tuple[str, ...]:
-    """The files of a join that came to nothing, but for kubelet.conf."""
-    pki = (f"{KUBELET_PKI}/{name}" for name in host.names(KUBELET_PKI) if name.startswith(CLIENT))
-    return (*(path for path in LEFTOVERS if host.file(path) is not None), *pki)
-
-
 def token_files(host: Host, is_member: bool, past: Past) -> tuple[str, ...]:
     """Files in which a join of ours that was killed has left the token, which nothing needs any more."""
     paths = (JOIN_FILE, BOOTSTRAP) if is_member and CLEAN in past.owed else (JOIN_FILE,)
     return tuple(path for path in paths if host.file(path) is not None)
-
-
-def _is_joining(host: Host) -> bool:
-    """Whether a kubeadm join runs, which the pass that was killed has left."""
-    for name in host.names("/proc"):
-        if name.isdigit():
-            try:
-                words = (host.read(f"/proc/{name}/cmdline") or "").split("\0")
-            except Unreadable:  # a process of another account
-                continue
-            if words[0].rpartition("/")[2] == "kubeadm" and words[1:2] == ["join"]:
-                return True
-    return False
-
-
-def others(host: Host) -> tuple[str, ...]:
-    """What is here of other distributions of Kubernetes."""
-    return tuple(path for path in OTHERS if host.exists(path))

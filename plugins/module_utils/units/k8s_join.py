@@ -12,7 +12,7 @@ from ..core.host import Host
 from ..core.plan import Past, Unit
 from ..core.unknown import later
 from ..look.config import config
-from ..look.kube_join import entry, member, others, token_files
+from ..look.kube_join import member, token_files
 from ..plan import k8s_join as planner
 from ..plan.kube_seen import CONTROL_PLANE
 from ..plan.unit_names import K8S_JOIN as NAME
@@ -40,6 +40,8 @@ def look(host: Host, settings: planner.Settings | None, past: Past) -> planner.N
         joined=joined,
     )
     if joined is None:
+        from ..look.kube_entry import entry, others
+
         return now._replace(entry=entry(host, past), others=others(host))
     from ..look.kube_kept import kept
 

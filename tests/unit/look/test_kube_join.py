@@ -12,7 +12,7 @@ import pytest
 
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.errors import NotReady, Refused, StepFailed
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.plan import Answer, Past
-from ansible_collections.bettercompute.bcd.plugins.module_utils.look import kube_join
+from ansible_collections.bettercompute.bcd.plugins.module_utils.look import kube_entry, kube_join
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.kube_entry import BOOTSTRAP, CA, CLEAN
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.kube_seen import (
     JOIN_FILE,
@@ -110,7 +110,7 @@ def test_a_join_of_ours_without_a_certificate_has_come_to_nothing(member: KubeHo
     member.links.pop(CURRENT)
     assert kube_join.member(member, OWED) is None
     assert kube_join.member(member, Past()) is not None  # another's is not judged
-    assert KUBELET_CONF in kube_join.entry(member, OWED).leftovers
+    assert KUBELET_CONF in kube_entry.entry(member, OWED).leftovers
     member.put(RECORD, "{}")
     assert kube_join.member(member, OWED) is not None
 
@@ -197,7 +197,7 @@ def test_the_kubelet_s_client_keys_are_left_by_a_join_and_its_server_s_are_not()
     pki = "/var/lib/kubelet/pki"
     names = ("kubelet.crt", "kubelet.key", "kubelet-client-current.pem", "kubelet-client.key.tmp")
     host = FakeHost({f"{pki}/{name}": "" for name in names})
-    assert kube_join.leftovers(host) == (f"{pki}/kubelet-client-current.pem", f"{pki}/kubelet-client.key.tmp")
+    assert kube_entry.leftovers(host) == (f"{pki}/kubelet-client-current.pem", f"{pki}/kubelet-client.key.tmp")
 
 
 @pytest.mark.parametrize(
@@ -212,5 +212,5 @@ def test_the_kubelet_s_client_keys_are_left_by_a_join_and_its_server_s_are_not()
 )
 def test_a_kubeadm_that_joins_is_seen_after_a_join_of_ours_alone(line: str, joins: bool) -> None:
     host = FakeHost({"/proc/42/cmdline": line, "/proc/self/cmdline": "kubeadm\0join\0"})
-    assert kube_join.entry(host, OWED).running is joins
-    assert kube_join.entry(host, Past()).running is False
+    assert kube_entry.entry(host, OWED).running is joins
+    assert kube_entry.entry(host, Past()).running is False

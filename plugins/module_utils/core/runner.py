@@ -314,7 +314,8 @@ class _Pass:
             return
         reasons = [wait.message for wait in self.plan.pending if wait.reason == "RebootRequired"]
         self.records.need_reboot(self.name, "; ".join(reasons))
-        if self.goal.settings is not None or not (self._failed() or self.held):  # a removal that failed is tried again
+        left = self._failed() or self.held or len(reasons) < len(self.plan.pending)
+        if self.goal.settings is not None or not left:  # a removal that failed or waits is tried again
             self.records.apply(self.name, self.goal.settings)
 
     def _report(self) -> Outcome:

@@ -95,8 +95,9 @@ def take_some(
 def _remembered(turn: Turn, seen: Outcome, records: Records) -> Outcome:
     if seen.failure is None and not seen.steps:
         try:
-            records.apply(turn.unit, None if turn.leaves else turn.settings)
             reasons = [wait.message for wait in seen.pending if wait.reason == "RebootRequired"]
+            if not turn.leaves or len(reasons) == len(seen.pending):  # a removal that waits is tried again
+                records.apply(turn.unit, None if turn.leaves else turn.settings)
             records.need_reboot(turn.unit, "; ".join(reasons))
         except Fault as fault:
             return failed(turn.unit, fault)

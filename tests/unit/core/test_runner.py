@@ -734,6 +734,17 @@ def test_a_removal_that_failed_is_not_forgotten() -> None:
     assert Records(host).applied() == {}
 
 
+@pytest.mark.parametrize(("reason", "kept"), [("Busy", True), ("NotReady", True), ("RebootRequired", False)])
+def test_a_removal_that_waits_is_tried_again_and_one_that_waits_for_a_reboot_is_through(
+    reason: str, kept: bool
+) -> None:
+    made = unit(lambda _host, _past: Plan(), lambda _host, _past: Plan(pending=(Pending(reason, "reboot the node"),)))
+    host = FakeHost()
+    go(host, made)
+    assert converge(Goal(made, None), host, Records(host)).state == "progressing"
+    assert bool(Records(host).applied()) is kept
+
+
 def test_a_value_that_reads_only_once_it_is_set_is_set() -> None:
     def plan(host: Any, _past: Past) -> Plan:
         return Plan() if host.text("/secret") == "s\n" else Plan((set_value("/secret", "s", "set it"),))

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -50,6 +51,12 @@ class Hurried(KubeHost):
 
 def owed(host: KubeHost) -> frozenset[str]:
     return Records(host).past(UNIT.name).owed
+
+
+def recorded(host: KubeHost) -> list[str]:
+    """The taints of the record."""
+    taints = json.loads(host.text(RECORD) or "{}")["taints"]
+    return [f"{taint['key']}={taint['value']}:{taint['effect']}" for taint in taints]
 
 
 # -- the join
@@ -165,12 +172,13 @@ def test_a_node_that_was_there_keeps_its_labels_and_taints_which_is_told_at_once
     done = passed(host, **ALL)
     assert (done.state, done.failure) == ("converged", None)
     assert cluster.labels(NODE) == {**OURS, "old": "label"}
+    assert recorded(host) == []  # what the Node shows, not what was asked for
     drift = done.conditions[0]
     assert (drift.type, drift.reason) == ("KubernetesTaintsDrift", "NodeRestriction")
     cluster.admin(drift.message[drift.message.index("kubectl taint node") :])
     assert cluster.taints(NODE) == [TAINT]
     after = passed(host, "", **ALL)
-    assert (after.conditions, after.state) == ((), "converged")
+    assert (after.conditions, after.state, recorded(host)) == ((), "converged", [TAINT])
 
 
 def test_a_registration_that_does_not_come_is_waited_for_and_not_joined_again(cluster: Cluster) -> None:

@@ -12,8 +12,8 @@ values are made up. `real_*` has the form of what real hardware printed, with ot
     [exit status <n>]
 
 where FAIL names the NVML call that was made to answer that code. Where no exit status was recorded, there is none.
-`kubernetes/kubeadm136_*` is kubeadm 1.36 against a real control plane, both its outputs in one as a terminal shows them;
-but for the first of them, a failed verification of the system was to be ignored.
+`kubernetes/kubeadm136_*` is kubeadm 1.36 against a real control plane, both its outputs in one as a terminal shows
+them; but for the first of them, a failed verification of the system was to be ignored.
 `derived_*` is put together by hand from what hardware shows elsewhere: an illustration.
 """
 

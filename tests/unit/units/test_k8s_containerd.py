@@ -288,6 +288,28 @@ def test_a_table_that_not_everyone_may_read_is_carried_where_not_everyone_may_re
     second_pass_is_quiet(KUBE, host, {})
 
 
+@pytest.mark.parametrize("version", VERSIONS)
+def test_an_import_that_another_tool_took_away_is_made_again(version: str) -> None:
+    host = host_with(version, {CONFIG: FOREIGN})
+    go(KUBE, host, {})
+    host.put(CONFIG, FOREIGN.replace(IMPORTS, ""))  # a template, written once more
+    assert not is_for_kube(host)
+    before = host.dump()
+    assert go(KUBE, host, {}).state == "converged"
+    assert is_for_kube(host)
+    assert lost(before, host.dump(), of_kube) == []
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_the_runtime_for_gpus_has_the_cgroups_too(version: str) -> None:
+    host = host_with(version, {CONFIG: FOREIGN})
+    assert host.cri()["containerd"]["default_runtime_name"] == "nvidia"
+    go(KUBE, host, {})
+    runtimes = host.cri()["containerd"]["runtimes"]
+    assert runtimes["nvidia"]["options"]["SystemdCgroup"] is True
+    assert "SystemdCgroup" not in runtimes["kata"].get("options", {})  # no runtime of runc's kind
+
+
 # -- beside container-toolkit, in every order
 
 

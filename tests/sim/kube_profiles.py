@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from .gpu_profiles import CONTAINERD, TOOLKIT, UBUNTU_DRIVER
 from .machine import Machine
 from .profiles import machine
 
@@ -16,4 +17,12 @@ PROFILES: dict[str, Machine] = {
     "worker-el9": machine("rocky", efi=True, packaged=True),
     # All packages, in no cluster.
     "worker": machine("ubuntu", efi=True, packaged=True, packages=("containerd", *KUBERNETES)),
+    # The same with two GPUs and their driver.
+    "worker-h100": machine(
+        "ubuntu",
+        efi=True,
+        gpus=("H100-80GB",) * 2,
+        packages=(*UBUNTU_DRIVER, *TOOLKIT, *KUBERNETES),
+        runtimes=(CONTAINERD,),
+    ),
 }

@@ -208,3 +208,42 @@ def test_a_token_is_shown_by_nothing_whatever_becomes_of_the_join(site: Opener, 
         joined = one.converge(units, "-vvvv", "--diff")
     assert (joined.rc, joined.unit["state"], shown(joined)) == (0, "converged", []), joined.text
     assert watch.told == set()
+
+
+@newest_core
+def test_a_worker_with_gpus_says_which_and_waits_to_be_handed_back_while_one_is_held(
+    site: Opener, cluster: Cluster
+) -> None:
+    one = site("worker-h100")
+    cluster.version = "1.36.2"
+    with one.host.gpus() as gpus:
+        uuid = gpus.cards[0].uuid
+    units = {"k8s-join": one.settings()}
+    first = one.converge(units)
+    assert (first.rc, first.unit["state"]) == (0, "converged"), first.text
+    assert cluster.labels(HOST) == {
+        "bcd.dev/gpu.count": "2",
+        "bcd.dev/gpu.driver": "580.105.08",
+        "bcd.dev/gpu.product": "NVIDIA-H100-80GB-HBM3",
+    }
+    devices = [{"id": uuid, "device_class": "gpu"}]
+    held = {"bcd_devices_assignments": [{"allocation_id": "a1", "binding": "BINDING_HOLD", "devices": devices}]}
+    assert one.converge(units, **held).rc == 0
+    waits = one.converge({}, **held)
+    assert (waits.rc, [wait["reason"] for wait in waits.unit["pending"]]) == (0, ["Busy"]), waits.text
+    assert "a1" in waits.unit["pending"][0]["message"]
+    assert one.host.read(KUBELET_CONF)
+    # It is released behind the host's configuration, so the pass after that hands the host back.
+    assert one.converge({}, bcd_devices_assignments=[]).rc == 0
+    handed = one.converge({}, bcd_devices_assignments=[])
+    assert (handed.rc, one.host.read(KUBELET_CONF), one.lookups()) == (0, None, 1), handed.text
+
+
+@newest_core
+def test_a_bare_host_of_the_red_hat_family_becomes_a_worker(site: Opener, cluster: Cluster) -> None:
+    one = site("worker-el9")
+    units = {"k8s-join": one.settings(kubernetesVersion="1.32.2", taints=[TAINT])}
+    first = one.converge(units)
+    assert (first.rc, first.unit["state"], cluster.taints(HOST)) == (0, "converged", [TAINT]), first.text
+    assert one.host.run("kubelet", "--version").stdout == "Kubernetes v1.32.2\n"
+    is_quiet(one, units)

@@ -45,7 +45,8 @@ class Pass:
         facts = [task["result"].get("ansible_facts", {}) for task in self.tasks]
         found += [fact["bcd_converge_status"] for fact in facts if "units" in fact.get("bcd_converge_status", {})]
         assert found, self.text
-        return found[-1]
+        last: dict[str, Any] = found[-1]
+        return last
 
     @property
     def unit(self) -> dict[str, Any]:

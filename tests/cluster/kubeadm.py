@@ -100,8 +100,8 @@ def options(words: list[str]) -> dict[str, str]:
 
 
 def _validate(worker: Worker, given: dict[str, str], said: Said) -> None:
-    """kubeadm config validate, since 1.26: strict."""
-    if worker.minor < 26:
+    """kubeadm config validate, since 1.28: strict."""
+    if worker.minor < 28:
         raise Stopped("unknown flag: --config")
     try:
         join = read(_file(worker, given), worker.minor, worker.hostname, strict=True)

@@ -18,7 +18,7 @@ from .kube_seen import SOCKET, Settings
 
 OLDEST = 22
 V1BETA4 = 31
-VALIDATES = 26  # kubeadm's first minor that has `kubeadm config validate`
+VALIDATES = 28  # kubeadm's first minor that has `kubeadm config validate`
 # kubeadm's own patience is minutes for each; a token that is not known costs all of the first.
 TIMEOUTS = {"discovery": "30s", "kubernetesAPICall": "30s", "kubeletHealthCheck": "2m0s", "tlsBootstrap": "2m0s"}
 

@@ -142,7 +142,7 @@ def _validate(text: str, kubeadm: Kubeadm, past: Past) -> None:
     if not kubeadm.here or kubeadm.minor < VALIDATES:
         return
     answer = past.ask(("kubeadm", "config", "validate", "--config", "{join}"), (("join", text),))
-    if answer.rc and "unknown command" not in answer.err:
+    if answer.rc and not any(words in answer.err for words in ("unknown command", "unknown flag")):
         raise Refused(
             f"{UNIT}: kubeadm does not take the configuration of the join: {said(answer)}: correct the settings"
         )

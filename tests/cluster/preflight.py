@@ -134,13 +134,9 @@ def _system(checks: Checks) -> None:
 
 def _kubelet(checks: Checks) -> None:
     worker = checks.worker
-    if worker.kubelet_minor > worker.minor:
-        checks.fail(
-            "KubeletVersion",
-            "the kubelet version is higher than the control plane version. This is not a supported version skew and "
-            f'may lead to a malfunctional cluster. Kubelet version: "{worker.kubelet_version}" Control plane version: '
-            f'"{worker.version}"',
-        )
+    if worker.kubelet_minor < worker.minor - (3 if worker.minor >= 28 else 1):  # of the cluster's version it knows none
+        old = f'Kubelet version "{worker.kubelet_version}" is lower than kubeadm can support. Please upgrade kubelet'
+        checks.fail("KubeletVersion", old)
     if not worker.is_enabled():
         checks.warn("Service-kubelet", "kubelet service is not enabled, please run 'systemctl enable kubelet.service'")
     if worker.is_taken(10250):

@@ -85,12 +85,12 @@ def _cluster(words: str, want: Settings, node: str, _kubelet: str) -> Reason | N
             f"until now: give it another host name, or have an admin delete that Node (kubectl delete node {node})",
             retryable=False,
         )
-    if "only supports deploying clusters with the control plane version" in words or "KubeletVersion" in words:
+    if "only supports deploying clusters with the control plane version" in words:
         versions = VERSIONS.findall(words)
         seen = f" (it is {versions[-1]})" if versions else ""
         return Reason(
-            f"this kubeadm or kubelet is too new for the cluster at {want.api_server}{seen}: install the cluster's own "
-            "minor release (kubernetesVersion), or have the cluster upgraded first",
+            f"this kubeadm is too new for the cluster at {want.api_server}{seen}: install the cluster's own minor "
+            "release (kubernetesVersion), or have the cluster upgraded first",
             retryable=False,
         )
     if "Unauthorized" in words or "forbidden" in words:
@@ -120,6 +120,7 @@ ADVICE = {
     "disabled_plugins in /etc/containerd/config.toml",
     "ContainerRuntimeVersion": "this containerd is too old for this kubelet: install containerd 2.0 or later",
     "SystemVerification": "mend the kernel or its cgroups (kubeadm from 1.35 on wants cgroup v2)",
+    "KubeletVersion": "install a kubelet of kubeadm's own minor release",  # a join does not hold it to the cluster's
     "Swap": "turn swap off (swapoff -a)",
     "NumCPU": "give the machine more CPUs",
     "Mem": "give the machine more memory",
@@ -130,8 +131,6 @@ PASSING = ("Swap", "CRI")  # what another pass of this unit mends
 
 def _checks(words: str, _want: Settings, _node: str, _kubelet: str) -> Reason | None:
     found = CHECK.findall(words)
-    if "KubeletVersion" in {name for name, _said in found}:
-        return None  # a matter of the cluster's
     if not found:
         if "unknown service runtime.v1.RuntimeService" in words:
             return Reason(f"{ADVICE['CRI']} ({words})")
@@ -144,7 +143,7 @@ def _checks(words: str, _want: Settings, _node: str, _kubelet: str) -> Reason | 
 
 
 def _advice(name: str) -> str:
-    if name.startswith("FileAvailable"):
+    if name.startswith(("FileAvailable", "DirAvailable")):
         return "it is of a join that we did not make: kubeadm reset by hand, if nothing here is needed"
     if name.startswith("Port-"):
         return f"stop what listens on port {name[5:]}, which is the kubelet's"

@@ -293,10 +293,14 @@ def test_a_kubelet_that_runs_has_the_port(cluster: Cluster) -> None:
     assert refused(host) == {"Port-10250"}
 
 
-def test_a_newer_kubelet_than_kubeadm(cluster: Cluster) -> None:
+@pytest.mark.parametrize(("kubelet", "found"), [("1.27.9", {"KubeletVersion"}), ("1.28.0", set()), ("1.32.1", set())])
+def test_a_kubelet_is_held_to_kubeadm_s_oldest_alone(cluster: Cluster, kubelet: str, found: set[str]) -> None:
     host = machine(cluster)
-    host.kubelet_version = "1.32.1"
-    assert refused(host) == {"KubeletVersion"}
+    host.kubelet_version = kubelet
+    if found:
+        assert refused(host) == found
+    else:
+        assert join(host).rc == 0
 
 
 @pytest.mark.parametrize(("version", "needs"), [("1.31.14", {"FileExisting-conntrack"}), ("1.36.2", set())])

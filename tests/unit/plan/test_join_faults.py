@@ -88,12 +88,20 @@ CRI = (
         (SKEW, False, ("too new for the cluster", "v1.30.2"[1:], "kubernetesVersion")),
         (
             checks(
-                "KubeletVersion]: the kubelet version is higher than the control plane version. This is not a "
-                "supported version skew and may lead to a malfunctional cluster. Kubelet version: "
-                '"1.32.1" Control plane version: "1.31.0"'
+                'KubeletVersion]: Kubelet version "1.27.9" is lower than kubeadm can support. Please upgrade kubelet'
             ),
             False,
-            ("too new for the cluster", "1.31.0"),
+            ('Kubelet version "1.27.9" is lower', "kubelet of kubeadm's own minor release"),
+        ),
+        (
+            checks("KubeletVersion]: couldn't get kubelet version: exit status 1"),
+            False,
+            ("couldn't get kubelet version",),
+        ),
+        (
+            checks("DirAvailable--etc-kubernetes-manifests]: /etc/kubernetes/manifests is not empty", newest=False),
+            False,
+            ("/etc/kubernetes/manifests is not empty", "a join that we did not make", "kubeadm reset"),
         ),
         (UNHEALTHY_36, True, ("the kubelet does not start", "journalctl -u kubelet")),
         (UNHEALTHY_28, True, ("the kubelet does not start",)),

@@ -108,7 +108,9 @@ def test_a_kill_at_any_change_loses_nothing(cluster: Cluster) -> None:
     assert a_kill_loses_nothing(UNIT, machine, settings, shows, given=given()) > 15  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("version", ["1.24.17", "1.26.15", "1.27.16", "1.28.15", "1.30.14", "1.31.14", "1.35.0", "1.36.2"])
+@pytest.mark.parametrize(
+    "version", ["1.24.17", "1.26.15", "1.27.16", "1.28.15", "1.30.14", "1.31.14", "1.35.0", "1.36.2"]
+)
 def test_every_kubeadm_gets_its_form_of_configuration(version: str) -> None:
     minor = int(version.split(".")[1])
     with Cluster(version=version) as cluster:

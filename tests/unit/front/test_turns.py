@@ -260,6 +260,16 @@ def test_units_with_nothing_to_do_are_recorded_as_after_a_turn_of_their_own(some
     assert Records(host).applied() == {"a": {"text": "x"}, "b": {"text": "x"}}
 
 
+def test_a_removal_that_waits_is_not_through_where_others_have_their_turn(some: Shelf) -> None:
+    host = FakeHost({"/etc/a": "x"})
+    waits = Plan(pending=(Pending("Busy", "z is held"),))
+    some.units["z"] = some.units["z"]._replace(absent=lambda _now, _past: waits)
+    Records(host).apply("z", {"text": "old"})
+    outcomes = only(some, host, "b")
+    assert [wait.reason for wait in outcomes["z"].pending] == ["Busy"]
+    assert Records(host).applied()["z"] == {"text": "old"}
+
+
 def test_what_waits_for_a_reboot_without_steps_is_recorded_in_this_boot(some: Shelf) -> None:
     said = "a: CPUs 1 are isolated from the next boot: reboot the node"
     some.keeper("a", reboot=said)

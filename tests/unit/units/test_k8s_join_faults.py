@@ -14,6 +14,7 @@ import pytest
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.outcome import Outcome
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.plan import Answer
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.records import Records
+from ansible_collections.bettercompute.bcd.plugins.module_utils.plan import kube_kernel
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.kube_entry import CA, LEFTOVERS
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.kube_seen import JOIN_FILE, KUBELET_CONF, RECORD
 from ansible_collections.bettercompute.bcd.plugins.module_utils.units.k8s_join import UNIT
@@ -311,6 +312,29 @@ def test_a_cleaning_that_fails_is_made_again_and_leaves_no_token(cluster: Cluste
     cluster.delete_node(NODE)
     after = passed(host)
     assert (after.state, after.failure, host.holds(SECRET)) == ("converged", None, [])
+
+
+def test_the_record_of_a_membership_that_is_over_hides_no_join_that_came_to_nothing(cluster: Cluster) -> None:
+    host = Hurried(cluster)
+    assert passed(host).state == "converged"
+    host.programs["kubeadm"](host, ("kubeadm", "reset", "--force"))
+    cluster.delete_node(NODE)
+    cluster.faults.no_approval = True
+    done = passed(host)
+    assert "kubectl get csr" in message(done)
+    is_clean(host, done, TOKEN)
+    cluster.faults.no_approval = False
+    assert passed(host).state == "converged"
+    assert RECORD in host.files
+
+
+def test_where_what_it_stands_on_waits_nothing_is_joined(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    host = KubeHost(cluster)
+    with monkeypatch.context() as patch:
+        patch.setattr(kube_kernel, "plan", lambda todo, _now, _past: todo.wait("NotReady", "the kernel is late"))
+        done = passed(host)
+    assert ([wait.message for wait in done.pending], joins(host)) == (["the kernel is late"], 0)
+    assert passed(host).state == "converged"
 
 
 def test_a_kill_at_any_change_of_a_pass_that_fails_leaves_nothing_either(cluster: Cluster) -> None:

@@ -10,10 +10,9 @@ from typing import Any, NamedTuple
 
 from ..core.errors import NotKnownYet, Refused, StepFailed
 from ..core.plan import Past, Plan, Todo
-from ..core.step import remove
 from .allowed_clusters import refuse_others
 from .k8s_join_settings import FIELDS, check
-from .kube_entry import BLOCKING, CLEAN, Entry
+from .kube_entry import CLEAN, Entry
 from .kube_seen import CONTROL_PLANE, KUBELET_CONF, Joined, Settings
 from .node_name import node_name
 from .unit_names import K8S_JOIN as UNIT
@@ -76,10 +75,11 @@ def _refuse(want: Settings, now: Now, past: Past) -> str:
             f"{UNIT}: this machine is or was a node of another distribution of Kubernetes ({', '.join(now.others)}): "
             "uninstall that, and remove what it has left there"
         )
-    elif CLEAN not in past.owed and set(BLOCKING) & set(now.entry.leftovers):
+    elif CLEAN not in past.owed and now.entry.leftovers:  # a kubelet without a cluster may have them too
+        whose = "a membership that is over" if now.entry.record else "a join that bcd did not make"
         raise Refused(
-            f"{UNIT}: a join that bcd did not make has left {', '.join(now.entry.leftovers)}: kubeadm reset by hand, "
-            "if nothing there is needed"
+            f"{UNIT}: {', '.join(now.entry.leftovers)} {'is' if len(now.entry.leftovers) == 1 else 'are'} left of "
+            f"{whose}: kubeadm reset by hand, if nothing there is needed"
         )
     from .kube_kernel import refuse_rivals
 
@@ -111,7 +111,7 @@ def plan(want: Settings, now: Now, past: Past) -> Plan:
     todo = Todo()
     with todo.lane("token"):
         for path in now.token_files:
-            todo.add(remove(path, f"remove {path}, which has the token of a join that was killed"))
+            todo.add(forget_token(path))
     if now.joined is None:
         if _stands(todo, want, now, past):
             from .kube_join import plan as join
@@ -189,7 +189,7 @@ def absent(now: Going, past: Past) -> Plan:
     todo = Todo()
     with todo.lane("token"):
         for path in now.token_files:
-            todo.add(remove(path, f"remove {path}, which has the token of a join that was killed"))
+            todo.add(forget_token(path))
     from . import containerd_kube, kube_clean, kube_kernel, kube_packages, swap
 
     if not kube_clean.plan(todo, now.leaving, past):

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from ..core.plan import Todo
-from ..core.step import Effect, run
+from ..core.step import Effect, Step, run
 from .kube_seen import JOIN_FILE
 from .systemd import Service, control
 
@@ -19,9 +19,9 @@ KUBELET = "kubelet.service"
 CLEAN = "clean join"  # the debt of a join of ours: it is settled by our record, or by the cleaning
 BOOTSTRAP = "/etc/kubernetes/bootstrap-kubelet.conf"  # has the token
 CA = "/etc/kubernetes/pki/ca.crt"
-BLOCKING = (BOOTSTRAP, CA)  # kubeadm starts no join while one of them is there
 LEFTOVERS = (
-    *BLOCKING,
+    BOOTSTRAP,  # kubeadm starts no join while this one, or the next one, is there
+    CA,
     "/var/lib/kubelet/config.yaml",
     "/var/lib/kubelet/kubeadm-flags.env",
     "/var/lib/kubelet/instance-config.yaml",
@@ -83,4 +83,14 @@ def clean(todo: Todo, leftovers: tuple[str, ...], kubelet: Service, same_pass: b
             pays=(CLEAN,),
             effects=tuple(Effect("gone", path) for path in paths),
         )
+    )
+
+
+def forget_token(path: str) -> Step:
+    """Remove a file with the token of a join that was killed, by a program: what a step removes itself is in the diff."""
+    return run(
+        ("rm", "-f", "--", path),
+        f"remove {path}, which has the token of a join that was killed",
+        timeout=60.0,
+        effects=(Effect("gone", path),),
     )

@@ -12,8 +12,18 @@ from typing import Any, Callable
 import pytest
 
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.step import File
-from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.kube_entry import BOOTSTRAP, CA, OTHERS
-from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.kube_seen import CONTROL_PLANE, KUBELET_CONF
+from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.kube_entry import (
+    BOOTSTRAP,
+    CA,
+    CLIENT,
+    KUBELET_PKI,
+    OTHERS,
+)
+from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.kube_seen import (
+    CONTROL_PLANE,
+    KUBELET_CONF,
+    KUBELET_CONFIG,
+)
 from tests.cluster.control_plane import Cluster
 from tests.unit.kube_host import KubeHost, allowed
 from tests.unit.kube_passes import NODE, joins, message, passed
@@ -60,6 +70,8 @@ def has(path: str) -> Callable[[KubeHost], None]:
         (has(OTHERS[-1]), ("another distribution", OTHERS[-1])),
         (has(CA), ("did not make", CA, "kubeadm reset")),
         (has(BOOTSTRAP), ("did not make", BOOTSTRAP)),
+        (has(KUBELET_CONFIG), ("did not make", KUBELET_CONFIG, "kubeadm reset")),  # as of a kubelet without a cluster
+        (has(f"{KUBELET_PKI}/{CLIENT}-current.pem"), ("did not make", CLIENT)),
         (hostname("gpu@01"), ("gpu@01", "hostnamectl")),
         (hostname("x" * 64), ("64 characters", "at most 63")),
         (
@@ -120,6 +132,21 @@ def test_a_member_that_joined_under_another_name_is_told_both(cluster: Cluster) 
     assert done.failure is not None
     assert (done.failure.reason, joins(host)) == ("Refused", 1)
     assert [word for word in (NODE, "gpu-02", "hostnamectl") if word not in message(done)] == []
+
+
+def test_what_is_left_of_a_membership_that_is_over_is_told_as_that(cluster: Cluster) -> None:
+    host = KubeHost(cluster)
+    assert passed(host).state == "converged"
+    del host.files[KUBELET_CONF]  # by hand, and pods may run all the same
+    before = dict(host.files)
+    done = passed(host)
+    assert done.failure is not None
+    assert (done.failure.reason, joins(host), host.files) == ("Refused", 1, before)
+    assert [word for word in ("did not make", "of a membership", CA, "kubeadm reset") if word in message(done)] == [
+        "of a membership",
+        CA,
+        "kubeadm reset",
+    ]
 
 
 def test_a_name_of_capitals_and_underscores_is_made_one_of_a_node(cluster: Cluster) -> None:

@@ -61,7 +61,7 @@ KUBE: dict[str, Any] = {
         "kubernetesVersion": kubernetes.MINOR,
     }
 }
-BOTH: dict[str, Any] = {**KUBE, "container-toolkit": {"runtimes": ["containerd"], "cdi": False}}
+BOTH: dict[str, Any] = {**KUBE, "container-toolkit": {"runtimes": ["containerd"]}}
 # Keeps containerd from starting with a file of ours, as a bug of its own would.
 FAULT = "/etc/systemd/system/containerd.service.d/fault.conf"
 REFUSES = f"[Service]\nExecStartPre=/bin/sh -c '! grep k8s-join {OURS}'\n"
@@ -180,7 +180,7 @@ def test_a_second_pass_restarts_nothing(story: Story) -> None:
 
 def test_the_toolkit_has_its_part_in_the_same_file(story: Story, eyes: Eyes) -> None:
     done = story.stage.converge(BOTH)
-    assert "# For container-toolkit (without CDI) and k8s-join." in eyes.text(OURS), done.said
+    assert "# For container-toolkit and k8s-join." in eyes.text(OURS), done.said
     nvidia: Path = ("plugins", CRI, "containerd", "runtimes", "nvidia")
     assert [path for path in story.lost() if path[:5] != nvidia] == []
     after = effective(story.machine)

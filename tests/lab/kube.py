@@ -18,7 +18,7 @@ import tarfile
 from pathlib import Path
 from typing import Any
 
-from labvm import kubernetes
+from labvm import kubernetes, recipe
 from labvm.machine import Machine
 
 TESTS = Path(__file__).resolve().parents[1]
@@ -64,7 +64,7 @@ def offer(machine: Machine) -> None:
 
 # -- a cluster
 
-CLUSTER = f"{kubernetes.STORE}/cluster"
+CLUSTER = f"{recipe.STORE}/cluster"
 PORT = 6443
 PROGRAM = f"cd {Path(kubernetes.CODE).parent} && exec python3 -m tests.cluster"
 
@@ -105,7 +105,7 @@ def joins(machine: Machine) -> bool:
 
 # -- who sees a token
 
-WATCH, SEEN = f"{kubernetes.STORE}/watch.py", "/run/lab-watch.json"
+WATCH, SEEN = f"{recipe.STORE}/watch.py", "/run/lab-watch.json"
 # It is told only what the token hashes to, so that it is no one who shows it.
 WATCHER = f"""\
 import glob, hashlib, json, os, re, sys, time
@@ -120,15 +120,15 @@ while True:
                 text = source.read()
         except OSError:
             continue
-        joins += b"kubeadm\0join" in text
+        joins += b"kubeadm\\0join" in text
         for word in WORD.findall(text):
             for part in (word, word.rpartition(b".")[2]):
                 if hashlib.sha256(part).hexdigest() in WANTED:
-                    told.add(path + " " + text.partition(b"\0")[0].decode(errors="replace"))
+                    told.add(path + " " + text.partition(b"\\0")[0].decode(errors="replace"))
     with open("{SEEN}.new", "w") as out:
         json.dump([joins, sorted(told)], out)
     os.replace("{SEEN}.new", "{SEEN}")
-    time.sleep(0.02)
+    time.sleep(0.5)
 """
 
 

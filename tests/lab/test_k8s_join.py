@@ -117,9 +117,9 @@ def test_a_pass_that_is_killed_while_kubeadm_runs_leaves_no_token(story: Story) 
     kube.ask(story.machine, "fault", "hang", True)
     thread = threading.Thread(target=lambda: died.append(story.converge()))
     thread.start()
-    until("kubeadm runs", lambda: kube.joins(story.machine), 300)
+    until("kubeadm runs", lambda: kube.joins(story.machine), 900)
     story.machine.ssh("kill -KILL $(ps -o ppid= -p $(pgrep -of '^sh -c umask'))")  # the module that waits for the shell
-    thread.join(300)
+    thread.join(900)
     assert died
     assert died[0].rc != 0
     kube.ask(story.machine, "fault", "hang", False)
@@ -136,6 +136,7 @@ def test_the_next_pass_makes_it_a_worker(story: Story) -> None:
     assert node["metadata"]["labels"]["bcd.dev/node-id"] == "node_7"
     assert kube.ask(story.machine, "taints", NODE) == [TAINT]
     assert story.shown() == []
+    story.machine.ssh("systemctl disable --quiet --now lab-watch")
     _is_a_worker(story)
     held = story.eyes.host.check_output("apt-mark showhold").split()
     assert held == ["kubeadm", "kubectl", "kubelet"]

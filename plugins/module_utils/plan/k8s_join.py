@@ -12,7 +12,7 @@ from ..core.errors import NotKnownYet, Refused, StepFailed
 from ..core.plan import Past, Plan, Todo
 from .allowed_clusters import refuse_others
 from .k8s_join_settings import FIELDS, check
-from .kube_entry import CLEAN, Entry
+from .kube_entry import CLEAN, Entry, forget_token
 from .kube_seen import CONTROL_PLANE, KUBELET_CONF, Joined, Settings
 from .node_name import node_name
 from .unit_names import K8S_JOIN as UNIT

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection
 
 FSTAB = "/etc/fstab"
@@ -26,7 +27,12 @@ def swap_lines(text: str) -> tuple[str, ...]:
 
 def sources(text: str) -> tuple[str, ...]:
     """What the swap lines name: a path, UUID=..., LABEL=..."""
-    return tuple(line.split()[0] for line in swap_lines(text))
+    return tuple(plain(line.split()[0]) for line in swap_lines(text))
+
+
+def plain(field: str) -> str:
+    """A field of fstab or /proc/swaps, where a blank, and a few signs more, are octal: "/my\\040swap"."""
+    return re.sub(r"\\([0-7]{3})", lambda found: chr(int(found.group(1), 8)), field)
 
 
 def turned_off(text: str) -> str:
@@ -39,3 +45,8 @@ def turned_on(text: str, lines: Collection[str]) -> str:
     return "\n".join(
         line[len(MARK) :] if line.startswith(MARK) and line[len(MARK) :] in lines else line for line in text.split("\n")
     )
+
+
+def left_off(text: str) -> int:
+    """How many lines have our comment."""
+    return sum(line.startswith(MARK.rstrip()) for line in text.split("\n"))

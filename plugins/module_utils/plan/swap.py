@@ -16,7 +16,7 @@ from typing import NamedTuple
 from ..core.plan import Past, Todo
 from ..core.step import File
 from .files import HEADER, is_as
-from .fstab import swap_lines
+from .fstab import MARK, plain, swap_lines
 from .swap_record import HAND, Record
 from .systemd import RELOAD, Systemd
 
@@ -97,8 +97,8 @@ def plan(todo: Todo, now: Swap, allowed: bool, past: Past) -> None:
 
 
 def restore(todo: Todo, now: Swap, past: Past) -> None:
-    """Give back what was turned off, as recorded."""
-    if now.record_file is not None or now.zram_file is not None:
+    """Give back what was turned off, as recorded; what has our comment and is not recorded is named."""
+    if now.record_file is not None or now.zram_file is not None or (now.fstab and MARK.rstrip() in now.fstab.text):
         from .swap_on import give_back
 
         give_back(todo, now, past)
@@ -126,14 +126,10 @@ def parse_swaps(text: str) -> tuple[Area, ...]:
     for line in text.splitlines()[1:]:
         fields = line.split()
         if len(fields) == 5 and all(re.fullmatch(r"-?\d+", field) for field in fields[2:]):
-            found.append(Area(_plain(fields[0]), fields[1], *(int(field) for field in fields[2:])))
+            found.append(Area(plain(fields[0]), fields[1], *(int(field) for field in fields[2:])))
         elif fields:  # whatever it is, the kubelet counts it
-            found.append(Area(_plain(fields[0])))
+            found.append(Area(plain(fields[0])))
     return tuple(found)
-
-
-def _plain(path: str) -> str:
-    return re.sub(r"\\([0-7]{3})", lambda found: chr(int(found.group(1), 8)), path)
 
 
 def fails_on_swap(config: str) -> bool:

@@ -46,14 +46,18 @@ def turn_off(todo: Todo, now: Swap, past: Past) -> None:
 
 def _cannot_edit(todo: Todo, now: Swap) -> bool:
     """Whether fstab is nothing that can be edited and given back to the byte; the step then fails."""
-    why = ""
-    if now.fstab is not None and not now.fstab.regular:
-        why = "is not a regular file: put the file itself there, or take its swap lines out"
-    elif now.returns:
-        why = "has carriage returns: give its lines plain ends, or take its swap lines out"
+    why = odd(now)
     if why:
-        todo.add(fail(f"comment the swap lines of {FSTAB}", f"{UNIT}: {FSTAB} {why}, and run again"))
+        message = f"{UNIT}: {FSTAB} {why}, or take its swap lines out, and run again"
+        todo.add(fail(f"comment the swap lines of {FSTAB}", message))
     return bool(why)
+
+
+def odd(now: Swap) -> str:
+    """What keeps fstab from being edited to the byte, and what mends it; "" for nothing."""
+    if now.fstab is not None and not now.fstab.regular:
+        return "is not a regular file: put the file itself there"
+    return "has carriage returns: give its lines plain ends" if now.returns else ""
 
 
 def grown(now: Swap) -> Record:

@@ -6,10 +6,11 @@
 from __future__ import annotations
 
 from ..core.plan import Past, Todo
-from ..core.step import Effect, Step, command_line, remove, run, write
+from ..core.step import Effect, Step, command_line, fail, remove, run, write
 from .files import drop
-from .fstab import FSTAB, turned_on
-from .swap import SERVICES, SWAPS, SWAPS_HEADER, TARGET, ZRAM_FILE, Area, Swap
+from .fstab import FSTAB, left_off, turned_on
+from .swap import SERVICES, SWAPS, SWAPS_HEADER, TARGET, UNIT, ZRAM_FILE, Area, Swap
+from .swap_off import odd
 from .swap_record import RECORD, Was
 from .systemd import RELOAD, asks_enabled, control, reload
 
@@ -18,14 +19,15 @@ def give_back(todo: Todo, now: Swap, past: Past) -> None:
     """What of our record still is as we left it goes back to what it was; what is gone is named, and left."""
     due = drop(todo, ZRAM_FILE, now.zram_file, owes=(RELOAD,))
     due |= _units(todo, now)
-    due |= _fstab(todo, now)
+    edited, stuck = _fstab(todo, now)
+    due |= edited
     if now.systemd.running:
         reload(todo, now.systemd, (), due, past)
     services, unstarted = _services(now, past)
     areas, unfound = _areas(now, past)
     todo.add(*services, *areas)
     lost = ", ".join((*unstarted, *unfound))
-    if now.record_file is not None and not (due or services or areas):
+    if now.record_file is not None and not (due or stuck or services or areas):
         stays = f": {lost} stays off, since it is not there or did not come on" if lost else ""
         todo.add(remove(RECORD, f"remove {RECORD}{stays}"))
 
@@ -45,15 +47,32 @@ def _units(todo: Todo, now: Swap) -> bool:
     return due
 
 
-def _fstab(todo: Todo, now: Swap) -> bool:
-    """Take back our comments where they still are; whether there was one."""
-    if now.fstab is None or not now.fstab.regular or now.returns:
-        return False
-    text = turned_on(now.fstab.text, now.record.fstab)
-    if text != now.fstab.text:
-        action = f"take back our comments on the swap lines of {FSTAB}"
-        todo.add(write(FSTAB, text, action, mode=now.fstab.mode, owes=(RELOAD,)))
-    return text != now.fstab.text
+def _fstab(todo: Todo, now: Swap) -> tuple[bool, bool]:
+    """Take back our comments where they still are: whether there was one, and whether one cannot be."""
+    text = now.fstab.text if now.fstab else ""
+    plain = turned_on(text, now.record.fstab)
+    _note_left(todo, now, left_off(plain))
+    if now.fstab is None or plain == text:
+        return False, False
+    action, why = f"take back our comments on the swap lines of {FSTAB}", odd(now)
+    if why:
+        message = f"{UNIT}: {FSTAB} {why}, or take our comments off its swap lines by hand, and run again"
+        todo.add(fail(action, message, lane=FSTAB))
+    else:
+        todo.add(write(FSTAB, plain, action, mode=now.fstab.mode, owes=(RELOAD,)))
+    return not why, bool(why)
+
+
+def _note_left(todo: Todo, now: Swap, count: int) -> None:
+    """Name what has our comment and is not as we wrote it, or not in a record any more, as where that was lost."""
+    if not count:
+        return
+    lines = "1 line has" if count == 1 else f"{count} lines have"
+    mask = now.record_file is None and now.kept_target
+    todo.note(
+        f"in {FSTAB} {lines} our comment still, and not as our record has them: take it off by hand where swap is "
+        f"wanted{f', and unmask {TARGET} (systemctl unmask {TARGET})' if mask else ''}"
+    )
 
 
 def _services(now: Swap, past: Past) -> tuple[list[Step], list[str]]:

@@ -471,6 +471,67 @@ def test_what_others_changed_meanwhile_stays_theirs() -> None:
     assert host.on() == ["/swapfile"]
 
 
+@pytest.mark.parametrize(
+    ("spoil", "mend", "why"),
+    [
+        (  # a text that was read does not show them
+            lambda host: host.programs.update(grep=lambda _host, _argv: Answer(0, "3\n")),
+            lambda host: host.programs.update(grep=lambda _host, _argv: Answer(1, "0\n")),
+            "has carriage returns: give its lines plain ends",
+        ),
+        (
+            lambda host: (host.put("/srv/fstab", OFF), host.files.pop(FSTAB), host.links.update({FSTAB: "/srv/fstab"})),
+            lambda host: (host.links.pop(FSTAB), host.put(FSTAB, OFF)),
+            "is not a regular file: put the file itself there",
+        ),
+    ],
+)
+def test_a_table_that_became_one_we_cannot_edit_keeps_the_record_until_it_is_mended(
+    spoil: Callable[[FakeHost], object], mend: Callable[[FakeHost], object], why: str
+) -> None:
+    host = worker(with_fstab)
+    spoil(host)
+    failure = go(UNIT, host, None).failure
+    assert failure is not None
+    assert failure.message == (
+        f"k8s-join: {FSTAB} {why}, or take our comments off its swap lines by hand, and run again"
+    )
+    assert host.on() == ["/swapfile"], "what else is to be given back does not wait for it"
+    assert RECORD in host.files
+    mend(host)
+    assert go(UNIT, host, None).state == "converged"
+    assert (host.text(FSTAB), RECORD in host.files) == (TABLE, False)
+
+
+@pytest.mark.parametrize("changed", [OFF.replace("sw 0 0", "sw,pri=9 0 0"), OFF.replace(MARK, MARK.rstrip())])
+def test_a_comment_of_ours_that_stays_is_named(changed: str) -> None:
+    host = worker(with_fstab)
+    host.put(FSTAB, changed)
+    left = f"in {FSTAB} 1 line has our comment still, and not as our record has them: take it off by hand where swap is"
+    for _pass in range(2):
+        outcome = go(UNIT, host, None)
+        assert (outcome.state, outcome.notes) == ("converged", (f"{left} wanted",))
+    host.put(FSTAB, TABLE)
+    assert go(UNIT, host, None).notes == ()
+
+
+def test_what_a_lost_record_leaves_is_named() -> None:
+    host = worker(with_fstab)
+    del host.files[RECORD]
+    outcome = go(UNIT, host, None)
+    assert outcome.changed is False
+    assert len(outcome.notes) == 1
+    assert "unmask swap.target (systemctl unmask swap.target)" in outcome.notes[0]
+
+
+def test_a_path_with_a_blank_is_known_to_come_with_a_boot() -> None:
+    host = SwapHost({}, {FSTAB: "/swap\\040file none swap sw 0 0\n"})
+    host.put("/proc/swaps", "Filename Type Size Used Priority\n/swap\\040file\tfile\t1048576\t0\t-2\n")
+    outcome = go(UNIT, host, {})
+    assert (outcome.state, outcome.notes) == ("converged", ())
+    assert [area["path"] for area in json.loads(host.text(RECORD) or "")["areas"]] == ["/swap file"]
+
+
 def test_what_was_masked_before_us_stays_masked() -> None:
     host = with_units()
     host.links[f"{ETC}/swap.target"] = host.links[f"{ETC}/dev-sda3.swap"] = "/dev/null"

@@ -92,6 +92,21 @@ def lost(before: Table, after: Table, parts: Parts, fresh: bool, cni: bool) -> l
     ]
 
 
+def brought(before: Table, base: Table) -> list[str]:
+    """The values that files which nothing imports yet would add, by their dotted names.
+
+    Not so runtimes: nothing runs in one before it is asked for, and a tool that has lost its import is to have it back.
+    """
+    cri = ("plugins", NEW_CRI if is_modern(base) else OLD_CRI)
+    apart: set[Path] = {("imports",), ("version",)}
+    found = leaves(before)
+    return [
+        ".".join(path)
+        for path in leaves(base)
+        if path not in found and path not in apart and path[:4] != (*cri, "containerd", "runtimes")
+    ]
+
+
 def leaves(table: Mapping[str, Any], above: Path = ()) -> dict[Path, Any]:
     """Every value of a configuration by its path; an empty table holds none."""
     found: dict[Path, Any] = {}

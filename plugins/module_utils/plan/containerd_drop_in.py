@@ -47,15 +47,17 @@ def keep(todo: Todo, unit: str, seen: Containerd, base: Table, parts: Parts, pas
 
         now = seen._replace(text=first(seen, base, parts), imported=True)
         base = effective(unit, now, "", past)
-    elif seen.newly:
+    if seen.newly:
         before = effective(unit, seen, "", past, newly=False)
     config, text = _config(now), _drop_in(now, base, parts)
     if seen.ours is None or seen.ours.text != text or config != seen.text:
-        from .containerd_check import lost, refuse_idle, refuse_lost
+        from .containerd_check import brought, lost, refuse_idle, refuse_lost
 
         after = effective(unit, now, text, past)
         refuse_idle(unit, now, after, parts)
-        refuse_lost(unit, now, lost(before, after, parts, fresh, bool(_cni(now, base, parts))))
+        refuse_lost(
+            unit, now, [*lost(before, after, parts, fresh, bool(_cni(now, base, parts))), *brought(before, base)]
+        )
     refuse_link(now.path, now.ours, unit)
     if config != seen.text:
         refuse_link(CONFIG, now.config, unit)
@@ -121,6 +123,7 @@ def _edits(seen: Containerd, text: str, config: str, mode: int) -> list[Edit]:
         edits.append(Edit(seen.path, text, action, mode, read=seen.ours is None or seen.ours.text != text))
     if config != seen.text:
         action = f"import {seen.path.rpartition('/')[0]}/*.toml in {CONFIG}" if seen.text else f"write a first {CONFIG}"
+        action += f", which brings {', '.join(seen.newly)} along" if seen.newly else ""
         edits.append(Edit(CONFIG, config, action, seen.config.mode if seen.config else 0o644))
     edits += [Edit(path, None, f"remove {path}, which is ours and in another place now") for path in seen.stale]
     return edits

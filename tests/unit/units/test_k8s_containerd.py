@@ -122,8 +122,9 @@ def leaves(table: dict[str, Any], above: tuple[str, ...] = ()) -> dict[tuple[str
 
 
 def lost(before: dict[str, Any], after: dict[str, Any], ours: Callable[[tuple[str, ...]], bool]) -> list[str]:
-    found = leaves(after)
-    return [".".join(path) for path, value in leaves(before).items() if found.get(path) != value and not ours(path)]
+    """What differs and is not ours: changed, gone, or there only now."""
+    was, found = leaves(before), leaves(after)
+    return [".".join(path) for path in {**was, **found} if found.get(path) != was.get(path) and not ours(path)]
 
 
 def of_kube(path: tuple[str, ...]) -> bool:
@@ -513,6 +514,39 @@ def test_a_key_of_someone_else_that_would_change_is_refused_with_nothing_written
         failure(go(KUBE, host, {}))
         assert {path: host.text(path) for path in files} == files
         assert (host.text(DROP_IN), host.text(BEFORE), host.restarts) == (None, None, [])
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("config", [{}, {CONFIG: "# all of it is commented\n"}, {CONFIG: "version = 2\n"}])
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ('root = "/srv/containerd"\n', "root"),  # with it every image and container would be gone
+        ("oom_score = -500\n", "oom_score"),  # containerd's dump has none without it, here
+    ],
+)
+def test_a_file_that_nobody_imports_changes_nothing_by_the_import(
+    version: str, config: dict[str, str], text: str, names: str
+) -> None:
+    site = "/etc/containerd/conf.d/50-site.toml"
+    for unit, settings in ((KUBE, {}), (TOOLKIT, {**ONLY, "cdi": False})):
+        host = host_with(version, {**config, site: f"version = 2\n{text}"})
+        seen = etc(host)
+        said = failure(go(unit, host, settings))
+        assert f"with {site}, which nothing imports yet, would change {names} of containerd's configuration" in said
+        assert (etc(host), host.restarts) == (seen, [])
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_runtime_that_has_lost_its_import_comes_back_and_that_is_said(version: str) -> None:
+    bare = FOREIGN.replace(IMPORTS, "").replace('  default_runtime_name = "nvidia"\n', "")
+    table = bare[bare.index("[plugins.") :]
+    host = host_with(version, {CONFIG: bare.replace(NVIDIA, ""), CTK: f"version = 2\n{table}"})
+    done = go(KUBE, host, {})
+    assert (done.state, is_for_kube(host)) == ("converged", True)
+    assert "nvidia" in host.cri()["containerd"]["runtimes"]
+    assert f"import /etc/containerd/conf.d/*.toml in {CONFIG}, which brings {CTK} along" in lines(done)
+    second_pass_is_quiet(KUBE, host, {})
 
 
 # -- a daemon that runs, and answers

@@ -51,9 +51,8 @@ class Said:
 
     def answer(self, rc: int) -> Answer:
         """All of it."""
-        parts = [(kind, line) for kind, line in self.lines]
-        out, err = ("".join(line for kind, line in parts if kind == one) for one in ("out", "err"))
-        return Answer(rc, out, err, "".join(line for _kind, line in parts))
+        out, err = ("".join(line for kind, line in self.lines if kind == one) for one in ("out", "err"))
+        return Answer(rc, out, err, "".join(line for _kind, line in self.lines))
 
 
 def kubeadm(worker: Worker, argv: tuple[str, ...], stdin: str = "") -> Answer:

@@ -29,12 +29,12 @@ Run 'kubectl get nodes' on the control-plane to see this node join the cluster.
 """
 CAUSES = """
 Unfortunately, an error has occurred{error}{likely}
-	- The kubelet is not running
-	- The kubelet is unhealthy due to a misconfiguration of the node in some way (required cgroups disabled)
+\t- The kubelet is not running
+\t- The kubelet is unhealthy due to a misconfiguration of the node in some way (required cgroups disabled)
 
 If you are on a systemd-powered system, you can try to troubleshoot the error with the following commands:
-	- 'systemctl status kubelet'
-	- 'journalctl -xeu kubelet'
+\t- 'systemctl status kubelet'
+\t- 'journalctl -xeu kubelet'
 """
 HEALTHZ = "http://127.0.0.1:10248/healthz"
 

@@ -83,8 +83,7 @@ def test_a_label_that_leaves_the_settings_goes_and_none_of_others(cluster: Clust
 @pytest.mark.parametrize("labels", [{"pool": "b", "zone": "1"}, {}])
 def test_check_mode_tells_of_labels_what_is_then_done(cluster: Cluster, labels: dict[str, str]) -> None:
     settings = member(cluster).settings(labels=labels, taints=["old:NoExecute"])
-    machine = lambda: member(cluster, labels={"pool": "a", "rack": "7"})  # noqa: E731
-    real = promises.check_is_truthful(MEMBER, machine, settings)
+    real = promises.check_is_truthful(MEMBER, lambda: member(cluster, labels={"pool": "a", "rack": "7"}), settings)
     assert real.state == "converged"
 
 

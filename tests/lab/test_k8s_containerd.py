@@ -87,9 +87,9 @@ class Story:
         self.machine.ssh(f"mkdir -p {path.rpartition('/')[0]} && cat >{path}", stdin=text)
 
     def lost(self) -> list[Path]:
-        """The values of others that are not as they were."""
-        after = effective(self.machine)
-        return [path for path, value in self.before.items() if not is_ours(path) and after.get(path) != value]
+        """The values of others that are not as they were: changed, gone, or there only now."""
+        was, after = self.before, effective(self.machine)
+        return [path for path in {**was, **after} if not is_ours(path) and after.get(path) != was.get(path)]
 
 
 @pytest.fixture(scope="module")

@@ -165,7 +165,7 @@ def _shaped(value: Any, shape: Any, path: str, api: str) -> None:
 
 
 def _is(value: Any, kind: type, path: str, go: str) -> None:
-    if type(value) not in (kind,):  # true is no number here
+    if not isinstance(value, kind) or isinstance(value, bool) != (kind is bool):
         is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
         given = "number" if is_number else GO[type(value)]
         struct = "NodeRegistrationOptions" if path.startswith("nodeRegistration") else "JoinConfiguration"

@@ -15,7 +15,8 @@ from ..core.secret import UNNAMED, Given, Secret
 def to_section(params: Mapping[str, Any]) -> Given:
     """Of a whole host: `secrets` by their reference. Raises Refused for one that is no text, without showing it."""
     secrets = params["secrets"] or {}
-    faults = [f"{name!r} is {_kind(value)}" for name, value in secrets.items() if not (value and isinstance(value, str))]
+    wrong = {name: value for name, value in secrets.items() if not (value and isinstance(value, str))}
+    faults = [f"{name!r} is {_kind(value)}" for name, value in wrong.items()]
     if faults:
         raise Refused(f"secrets: {', '.join(faults)}, and a secret is a string: see by what it is looked up")
     return Given(

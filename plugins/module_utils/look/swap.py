@@ -5,11 +5,12 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
 
 from ..core.host import Host
 from ..core.step import File
-from ..plan.fstab import FSTAB, MARK, swap_lines
+from ..plan.fstab import FSTAB, MARK, nodes, swap_lines
 from ..plan.kube_seen import KUBELET_CONFIG
 from ..plan.swap import SERVICES, SWAPS, TARGET, ZRAM_FILE, Swap, SwapUnit, fails_on_swap, parse_swaps
 from ..plan.swap_record import RECORD, Record, parse_record
@@ -33,6 +34,7 @@ def swap(host: Host) -> Swap:
     record = parse_record(record_file.text) if record_file else Record()
     zram = _zram(host) if manager.running else ()
     areas = parse_swaps(host.read(SWAPS) or "")
+    ends = _ends(host, (*nodes(fstab.text if fstab else ""), *(area.path for area in record.areas)))
     return Swap(
         areas=areas,
         fstab=fstab,
@@ -43,7 +45,8 @@ def swap(host: Host) -> Swap:
         zram_file=host.file(ZRAM_FILE),
         record_file=record_file,
         record=record,
-        there=frozenset(area.path for area in record.areas if host.exists(area.path)),
+        there=frozenset(area.path for area in record.areas if host.exists(ends.get(area.path, area.path))),
+        ends=ends,
         available=parse_available(host.read("/proc/meminfo") or "") if areas else 0,
         systemd=manager,
     )
@@ -65,6 +68,21 @@ def _fstab(host: Host) -> File | None:
     """fstab, with its text also where it is a link."""
     found = host.file(FSTAB)
     return found if found is None or found.regular else found._replace(text=host.read(FSTAB) or "")
+
+
+def _ends(host: Host, paths: tuple[str, ...]) -> dict[str, str]:
+    """Where those of the paths lead that are links, as those of udev and LVM are: to what /proc/swaps names."""
+    found = {path: _end(host, path) for path in paths}
+    return {path: end for path, end in found.items() if end != path}
+
+
+def _end(host: Host, path: str) -> str:
+    for _link in range(40):
+        target = host.link(path)
+        if target is None:
+            break
+        path = posixpath.normpath(posixpath.join(path.rpartition("/")[0], target))
+    return path
 
 
 def _has_returns(host: Host, fstab: File | None) -> bool:

@@ -9,6 +9,7 @@ import re
 from collections.abc import Collection
 
 FSTAB = "/etc/fstab"
+BY = {"UUID": "by-uuid", "LABEL": "by-label", "PARTUUID": "by-partuuid", "PARTLABEL": "by-partlabel"}
 MARK = "# off while this machine is a Kubernetes worker (bettercompute.bcd): "
 
 
@@ -28,6 +29,12 @@ def swap_lines(text: str) -> tuple[str, ...]:
 def sources(text: str) -> tuple[str, ...]:
     """What the swap lines name: a path, UUID=..., LABEL=..."""
     return tuple(plain(line.split()[0]) for line in swap_lines(text))
+
+
+def nodes(text: str) -> tuple[str, ...]:
+    """The same as paths: udev has a link for each UUID=... or LABEL=..."""
+    found = (source.partition("=") for source in sources(text))
+    return tuple(f"/dev/disk/{BY[kind]}/{value.strip(chr(34))}" if kind in BY else kind for kind, _is, value in found)
 
 
 def plain(field: str) -> str:

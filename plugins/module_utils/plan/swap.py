@@ -11,6 +11,7 @@ swap.target is masked, by which systemd starts most of them.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from ..core.plan import Past, Todo
@@ -59,8 +60,8 @@ class Swap(NamedTuple):
     """What is on, what a boot turns on, and what we recorded.
 
     `fstab` has its text also where it is a link. `returns`: it has carriage returns. `zram`: devices of zram-generator
-    that become swap ("zram0"). `there`: the recorded paths that exist. `available`: memory in KiB that the kernel
-    could give. `kept_target`: swap.target is masked.
+    that become swap ("zram0"). `there`: the recorded paths that exist; `ends`: where paths of the record and of fstab
+    lead that are links. `available`: memory in KiB that the kernel could give. `kept_target`: swap.target is masked.
     """
 
     areas: tuple[Area, ...]
@@ -73,6 +74,7 @@ class Swap(NamedTuple):
     record_file: File | None = None
     record: Record = Record()
     there: frozenset[str] = frozenset()
+    ends: Mapping[str, str] = {}
     available: int = 0
     systemd: Systemd = Systemd(False)
 

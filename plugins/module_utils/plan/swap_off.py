@@ -8,7 +8,7 @@ from __future__ import annotations
 from ..core.plan import Past, Todo
 from ..core.step import Effect, fail, run, write
 from .files import keep
-from .fstab import FSTAB, sources, swap_lines, turned_off
+from .fstab import FSTAB, nodes, sources, swap_lines, turned_off
 from .swap import SERVICES, SWAPS, SWAPS_HEADER, TARGET, UNIT, ZRAM_FILE, Area, Swap, SwapUnit, zram_text
 from .swap_record import BOOT, HAND, RECORD, Record, Was, render_record
 from .systemd import RELOAD, control, reload
@@ -61,11 +61,19 @@ def odd(now: Swap) -> str:
 
 
 def grown(now: Swap) -> Record:
-    """The record with all that is about to be turned off."""
-    was, known = now.record, {area.path for area in now.record.areas}
+    """The record with all that is about to be turned off.
+
+    An area has the name that fstab has for it: the kernel's names of devices are others after a boot.
+    """
+    was, known = now.record, {now.ends.get(area.path, area.path) for area in now.record.areas}
+    named = {now.ends.get(node, node): node for node in nodes(now.fstab.text if now.fstab else "")}
     return Record(
         areas=was.areas
-        + tuple(Was(area.path, area.priority, _by(area, now)) for area in now.areas if area.path not in known),
+        + tuple(
+            Was(named.get(area.path, area.path), area.priority, BOOT if area.path in named else _by(area, now))
+            for area in now.areas
+            if area.path not in known
+        ),
         fstab=_with(was.fstab, swap_lines(now.fstab.text if now.fstab else "")),
         masked=_with(
             was.masked,
@@ -93,7 +101,7 @@ def _by(area: Area, now: Swap) -> str:
             return unit.name
     named = sources(now.fstab.text if now.fstab else "")
     units = [unit.name for unit in now.units if unit.starts]
-    if area.path in named or unit_name(area.path) in units:
+    if unit_name(area.path) in units:
         return BOOT
     # UUID=... and names below /dev have links to follow: any may be that partition.
     links = any(not one.startswith("/") or one.startswith("/dev/") for one in named)

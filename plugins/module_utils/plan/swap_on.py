@@ -95,12 +95,13 @@ def _areas(now: Swap, past: Past) -> tuple[list[Step], list[str]]:
     lost: list[str] = []
     on = list(now.areas)
     for was in now.record.areas:
-        if was.path in {area.path for area in now.areas} or was.by in SERVICES:
+        end = now.ends.get(was.path, was.path)
+        if end in {area.path for area in now.areas} or was.by in SERVICES:
             continue
         if not _can(was, now) or _name(was) in past.vain:
             lost.append(was.path)
             continue
-        on.append(Area(was.path))
+        on.append(Area(end))
         effects = (Effect("file", SWAPS, _shown(on)),)
         steps.append(_turn_on(was, effects)._replace(lane=_name(was)))
     return steps, lost

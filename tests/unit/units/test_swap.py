@@ -30,6 +30,7 @@ TABLE = "UUID=0b0f / ext4 defaults 0 1\n/swapfile none swap sw 0 0\n# end, witho
 OFF = f"UUID=0b0f / ext4 defaults 0 1\n{MARK}/swapfile none swap sw 0 0\n# end, without a newline"
 JOINED = "/run/joined"
 GIB = 1024 * 1024  # in KiB
+OK = Answer(0, "")
 
 
 class Seen(NamedTuple):
@@ -530,6 +531,33 @@ def test_a_path_with_a_blank_is_known_to_come_with_a_boot() -> None:
     outcome = go(UNIT, host, {})
     assert (outcome.state, outcome.notes) == ("converged", ())
     assert [area["path"] for area in json.loads(host.text(RECORD) or "")["areas"]] == ["/swap file"]
+
+
+@pytest.mark.parametrize(
+    ("source", "link", "target"),
+    [
+        ("/dev/mapper/vg-swap", "/dev/mapper/vg-swap", "../"),
+        ("UUID=0b0f-aa", "/dev/disk/by-uuid/0b0f-aa", "../../"),
+        ('PARTLABEL="swap"', "/dev/disk/by-partlabel/swap", "/dev/"),
+    ],
+)
+def test_a_device_that_has_another_number_after_a_boot_is_found(source: str, link: str, target: str) -> None:
+    host = SwapHost({"/dev/dm-0": GIB, "/dev/dm-1": GIB}, {FSTAB: f"{source} none swap sw 0 0\n"})
+    host.links[link] = f"{target}dm-0"
+    host.turn_on("/dev/dm-0", 5)
+    assert go(UNIT, host, {}).notes == ()
+    assert json.loads(host.text(RECORD) or "")["areas"] == [{"path": link, "priority": 5, "by": "boot"}]
+    host.turn_on("/dev/dm-0")  # somebody does, and it is known for what it is
+    go(UNIT, host, {})
+    assert len(json.loads(host.text(RECORD) or "")["areas"]) == 1
+    host.reboot()
+    host.links[link] = f"{target}dm-1"
+    host.programs["swapon"] = lambda _host, argv: (host.turn_on(host.links[argv[-1]].replace(target, "/dev/")), OK)[1]
+    planned = go(UNIT, host, None, check=True)
+    outcome = go(UNIT, host, None)
+    assert (outcome.state, lines(outcome)) == ("converged", lines(planned))
+    assert lines(outcome)[-1] == f"remove {RECORD}"
+    assert host.on() == ["/dev/dm-1"]
 
 
 def test_what_was_masked_before_us_stays_masked() -> None:

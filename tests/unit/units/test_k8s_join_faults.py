@@ -18,12 +18,13 @@ from ansible_collections.bettercompute.bcd.plugins.module_utils.plan import kube
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.kube_entry import CA, LEFTOVERS
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.kube_seen import JOIN_FILE, KUBELET_CONF, RECORD
 from ansible_collections.bettercompute.bcd.plugins.module_utils.units.k8s_join import UNIT
+from tests.cluster.authority import Made
 from tests.cluster.control_plane import TOKEN, Cluster
 from tests.cluster.kubeadm import Answer as Said
 from tests.cluster.kubeadm import kubeadm
 from tests.unit import kube_host
 from tests.unit.fake_host import FakeHost
-from tests.unit.kube_host import KubeHost
+from tests.unit.kube_host import KubeHost, allowed
 from tests.unit.kube_passes import NODE, given, joins, message, passed, shows
 from tests.unit.promises import a_kill_loses_nothing
 
@@ -87,6 +88,18 @@ def set_machine(name: str, value: object) -> Callable[[KubeHost, Cluster], None]
     return lambda host, _cluster: setattr(host, name, value)
 
 
+def certified(*names: str) -> Callable[[KubeHost, Cluster], None]:
+    """Have the API server's certificate be for these names."""
+
+    def serve(_host: KubeHost, cluster: Cluster) -> None:
+        assert isinstance(cluster.authority, Made)
+        cluster.stop()
+        cluster.authority.hosts = names
+        cluster.start()
+
+    return serve
+
+
 def lose_token(_host: KubeHost, cluster: Cluster) -> None:
     cluster.expire()
 
@@ -117,6 +130,14 @@ CASES = [
     ),
     Case("refusing", ("gives no answer", "refused"), True, lambda _h, c: c.stop(), lambda _h, c: c.start()),
     Case("sick", ("gives no answer",), True, set_fault("status", 500), set_fault("status", 0)),
+    Case("silent", ("gives no answer", "network"), True, set_fault("hang", True), set_fault("hang", False)),
+    Case(
+        "another name",
+        ("gives no answer", "x509: certificate is not valid for 127.0.0.1"),
+        True,
+        certified("10.96.0.1"),
+        certified("127.0.0.1"),
+    ),
     Case(
         "namesake",
         ("a Node gpu-01 that is Ready", f"kubectl delete node {NODE}"),
@@ -254,6 +275,11 @@ def test_a_ca_that_is_not_pinned_is_told_with_both_pins(cluster: Cluster) -> Non
     assert f"sha256:{wrong}" in message(done)
     assert f"sha256:{cluster.pin}" in message(done)
     is_clean(host, done, TOKEN)
+    again = passed(host, caCertSha256=wrong)
+    assert (message(again), again.changed) == (message(done), False)
+    host.put("/etc/bcd/config.toml", allowed(cluster)["/etc/bcd/config.toml"])
+    after = passed(host)
+    assert (after.state, after.failure, host.text(RECORD) is not None) == ("converged", None, True)
 
 
 def test_one_pin_of_a_bundle_is_enough(cluster: Cluster) -> None:

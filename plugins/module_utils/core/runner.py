@@ -304,8 +304,7 @@ class _Pass:
     def _remember(self) -> None:
         """Keep what the next pass and the reboot need; for units that differed in nothing too.
 
-        That a unit was removed is said last: a pass that dies before is made again, one that dies after is not.
-        """
+        That a unit was removed is said last: a pass that dies before is made again, one that dies after is not."""
         owed = tuple(self.records.past(self.name).owed)
         # A pass died between a follow-up and its receipt, and the host shows it done; one that waits is not done.
         if owed and not (self.plan.steps or self.plan.pending):

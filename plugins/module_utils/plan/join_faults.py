@@ -13,6 +13,7 @@ from .kube_seen import Settings
 PINS = re.compile(r"sha256:[0-9a-fA-F]{64}")
 VERSIONS = re.compile(r'(?:control plane version >= *|version: *)"?v?([0-9]+\.[0-9]+(?:\.[0-9]+)?)', re.IGNORECASE)
 CHECK = re.compile(r"\[ERROR ([\w.-]+)\]: *(.*?)(?= *\[(?:ERROR|WARNING|preflight)\b|$)")
+REQUEST = re.compile(r'\b(?:Get|Post|Put|Patch) "?(https://[^/"\s]+)')
 NOISE = re.compile(
     r"(?:error: )?error execution phase [\w-]+: |To see the stack trace of this error execute with --v=5 or higher"
     r"|preflight checks failed|\[preflight\] Some fatal errors occurred:|\[preflight\] If you know .*?`\S*`"
@@ -95,6 +96,12 @@ def _cluster(words: str, want: Settings, node: str, _kubelet: str) -> Reason | N
         )
     if "Unauthorized" in words or "forbidden" in words:
         return Reason(f"{want.api_server} does not let the bootstrap token join ({words}): {TOKEN}")
+    asked = REQUEST.search(words)
+    if asked:
+        named = "" if asked.group(1) == want.api_server else f", which the cluster-info of {want.api_server} names,"
+        return Reason(
+            f"{asked.group(1)} gives no answer to this machine ({words}): see that address{named} and the network"
+        )
     if "Invalid value" in words or "Required value" in words or "strict decoding" in words or "unmarshal" in words:
         return Reason(f"kubeadm does not take the configuration of the join ({words}): correct the settings", False)
     return None

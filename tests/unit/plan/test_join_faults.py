@@ -54,6 +54,16 @@ SKEW = (
     "error execution phase preflight: unable to fetch the kubeadm-config ConfigMap: this version of kubeadm only "
     "supports deploying clusters with the control plane version >= 1.35.0. Current version: v1.30.2"
 )
+# cluster-info names another address than the one that the machine joins by.
+UNROUTED = (
+    "error execution phase preflight: unable to fetch the kubeadm-config ConfigMap: failed to get config map: Get "
+    '"https://10.77.0.1:6443/api/v1/namespaces/kube-system/configmaps/kubeadm-config?timeout=10s": context deadline '
+    "exceeded (Client.Timeout exceeded while awaiting headers)"
+)
+NO_NODE = (
+    'error execution phase kubelet-start: cannot get Node "gpu-01": Get "https://10.77.0.1:6443/api/v1/nodes/gpu-01?'
+    'timeout=10s": dial tcp 10.77.0.1:6443: i/o timeout'
+)
 UNHEALTHY_36 = (
     "[kubelet-check] The kubelet is not healthy after 1m0.000451179s\nerror: error execution phase kubelet-wait-"
     f"bootstrap: failed while waiting for the kubelet to start: The HTTP call equal to 'curl' returned error: {REFUSED}"
@@ -103,6 +113,12 @@ CRI = (
             False,
             ("/etc/kubernetes/manifests is not empty", "a join that we did not make", "kubeadm reset"),
         ),
+        (
+            UNROUTED,
+            True,
+            ("https://10.77.0.1:6443 gives no answer", "Client.Timeout exceeded", f"{SERVER} names", "network"),
+        ),
+        (NO_NODE, True, ("https://10.77.0.1:6443 gives no answer", "i/o timeout")),
         (UNHEALTHY_36, True, ("the kubelet does not start", "journalctl -u kubelet")),
         (UNHEALTHY_28, True, ("the kubelet does not start",)),
         (

@@ -282,6 +282,23 @@ def test_a_ca_that_is_not_pinned_is_told_with_both_pins(cluster: Cluster) -> Non
     assert (after.state, after.failure, host.text(RECORD) is not None) == ("converged", None, True)
 
 
+def test_an_address_of_the_cluster_s_own_that_this_machine_does_not_reach_is_told(cluster: Cluster) -> None:
+    host = Hurried(cluster)
+    by, cluster.host = cluster.url, "127.0.0.9"  # where nobody listens
+    done = passed(host, apiServer=by)
+    assert done.failure is not None
+    assert done.failure.retryable
+    told = (
+        f"https://127.0.0.9:{cluster.port} gives no answer",
+        "connection refused",
+        f"the cluster-info of {by} names",
+    )
+    assert [words for words in told if words not in message(done)] == []
+    is_clean(host, done, TOKEN)
+    cluster.host = "127.0.0.1"
+    assert passed(host, apiServer=by).state == "converged"
+
+
 def test_one_pin_of_a_bundle_is_enough(cluster: Cluster) -> None:
     with Cluster() as other:
         cluster.bundle = other.ca + cluster.ca  # a rotation

@@ -34,8 +34,10 @@ def get(url: str, timeout: float, ca: str = "", certificate: str = "") -> Answer
     its key. Raises StepFailed where no answer comes.
     """
     end = time.monotonic() + timeout
+    if not url.startswith("https://"):
+        raise StepFailed(f"{url} is an address which is not https: correct the address")
     try:
-        opener = urllib.request.build_opener(*_handlers(ca, certificate))
+        opener = urllib.request.build_opener(*_handlers(ca, certificate, end))
         try:
             with opener.open(url, timeout=timeout) as answer:
                 return Answer(answer.status, _text(answer, end, url), answer.reason)
@@ -43,21 +45,37 @@ def get(url: str, timeout: float, ca: str = "", certificate: str = "") -> Answer
             with answer:
                 return Answer(answer.code, _text(answer, end, url), str(answer.reason))
     except (OSError, http.client.HTTPException, ValueError) as fault:
-        reason = getattr(fault, "reason", fault)
-        where = "its certificate and ours" if isinstance(reason, ssl.SSLError) else "whether it can be reached"
+        is_tls = any(isinstance(one, ssl.SSLError) for one in (fault, getattr(fault, "reason", None)))
+        where = "its certificate and ours" if is_tls else "whether it can be reached"
         raise StepFailed(f"{url} gives no answer: {_words(fault)}: see {where}") from None
 
 
-def _handlers(ca: str, certificate: str) -> list[urllib.request.BaseHandler]:
-    context = ssl.create_default_context(cadata=ca or None)
+def _handlers(ca: str, certificate: str, end: float) -> list[urllib.request.BaseHandler]:
+    # As bytes a bundle would be DER, and as text its notes could be in no language but English.
+    context = ssl.create_default_context(cadata=ca.encode("ascii", "replace").decode() or None)
+    context.sslsocket_class = _bounded(end)
     if certificate:
-        context.load_cert_chain(certificate)
+        context.load_cert_chain(certificate, password="")  # else a terminal is asked for that of a locked key
     found: list[urllib.request.BaseHandler] = [urllib.request.HTTPSHandler(context=context), _OnlyHttps()]
     if ca:
         # Python 3.13 wants extensions that the authorities of older clusters have not, and that nobody else asks for.
         context.verify_flags &= ~ssl.VERIFY_X509_STRICT
         found.append(urllib.request.ProxyHandler({}))
     return found
+
+
+def _bounded(end: float) -> type[ssl.SSLSocket]:
+    """Sockets of which no read outlasts `end`: what comes byte by byte is within the time of a single read."""
+
+    class Bounded(ssl.SSLSocket):
+        def recv_into(self, *given: Any, **more: Any) -> int:
+            left = end - time.monotonic()
+            if left <= 0:
+                raise socket.timeout("timed out")
+            self.settimeout(left)
+            return super().recv_into(*given, **more)
+
+    return Bounded
 
 
 def _text(answer: Any, end: float, url: str) -> str:

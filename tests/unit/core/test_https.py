@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import http.server
 import ipaddress
@@ -65,6 +66,9 @@ class Answers(http.server.BaseHTTPRequestHandler):
                 self.wfile.flush()
                 time.sleep(0.1)
             return
+        if self.path in ("/slow-head", "/not-yet"):
+            self._go_on(b"." if self.path == "/slow-head" else b"HTTP/1.1 100 Continue\r\n\r\n")
+            return
         leads = {"/again": "/who", "/plain": "http://127.0.0.1/"}.get(self.path)
         self.send_response(302 if leads else 404 if self.path == "/missing" else 200)
         if leads:
@@ -72,6 +76,14 @@ class Answers(http.server.BaseHTTPRequestHandler):
         self.end_headers()
         who = self.connection.getpeercert() or {}
         self.wfile.write(b"." * 5000 if self.path == "/much" else repr(who.get("subject", "nobody")).encode())
+
+    def _go_on(self, part: bytes) -> None:
+        """An answer whose beginning does not end."""
+        with contextlib.suppress(OSError):
+            for _part in range(100):
+                self.wfile.write(part)
+                self.wfile.flush()
+                time.sleep(0.1)
 
     def log_message(self, *_args: Any) -> None:
         """Say nothing."""
@@ -124,9 +136,39 @@ def test_it_is_never_led_away_from_https(site: Site) -> None:
         https.get(f"{site.url}/plain", 10, site.ca)
 
 
-def test_the_time_bounds_the_whole_answer(site: Site) -> None:
+@pytest.mark.parametrize("path", ["drip", "slow-head", "not-yet"])
+def test_the_time_bounds_the_whole_answer(site: Site, path: str) -> None:
+    begin = time.monotonic()
     with pytest.raises(StepFailed, match="timed out"):
-        https.get(f"{site.url}/drip", 0.5, site.ca)
+        https.get(f"{site.url}/{path}", 0.5, site.ca)
+    assert time.monotonic() - begin < 5
+
+
+@pytest.mark.parametrize("url", ["http://127.0.0.1/", "file:///etc/hostname", "gpu-01:6443"])
+def test_nothing_but_https_is_asked(url: str) -> None:
+    with pytest.raises(StepFailed, match="which is not https"):
+        https.get(url, 1)
+
+
+def test_a_certificate_of_ours_that_cannot_be_used_is_where_to_look(site: Site, tmp_path: Path) -> None:
+    (tmp_path / "ours.pem").write_text("garbage")
+    with pytest.raises(StepFailed, match="see its certificate and ours"):
+        https.get(f"{site.url}/who", 10, site.ca, str(tmp_path / "ours.pem"))
+    with pytest.raises(StepFailed, match="see its certificate and ours"):
+        https.get(f"{site.url}/who", 10, "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n")
+
+
+def test_a_key_with_a_password_is_a_fault_and_no_question_to_the_terminal(site: Site, tmp_path: Path) -> None:
+    key, certificate = issued("ours", site.authority)
+    form = (serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8)
+    locked = key.private_bytes(*form, serialization.BestAvailableEncryption(b"open sesame")).decode()
+    (tmp_path / "ours.pem").write_text(pem(certificate) + locked)
+    with pytest.raises(StepFailed, match="see its certificate and ours"):
+        https.get(f"{site.url}/who", 10, site.ca, str(tmp_path / "ours.pem"))
+
+
+def test_a_bundle_with_notes_in_any_language_is_read(site: Site) -> None:
+    assert https.get(f"{site.url}/who", 10, f"# Zürich\n{site.ca}").rc == 200
 
 
 def test_too_much_is_no_answer(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,6 +23,7 @@ PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 ABSENT = (errno.ENOENT, errno.ENOTDIR, errno.ENODEV, errno.ESRCH)  # the last: a process that ended
 DECLINES = (errno.EINVAL, errno.ERANGE, errno.EPERM, errno.EACCES, errno.EOPNOTSUPP)  # of a value
 QUESTION_TIMEOUT = 60.0
+MOST_SAID = 600  # characters of what a failed program said
 # A package manager killed half-way leaves a broken database: it is asked to stop, and left alone.
 PATIENT = frozenset(("apt-get", "apt", "dpkg", "dnf", "yum", "rpm", "zypper", "rpm-ostree", "transactional-update"))
 
@@ -192,7 +193,7 @@ class Host:
         """Run a program that changes the machine."""
         answer = self._spawn(step.argv, step.timeout, step.text)
         if answer.rc not in step.ok:
-            said = " ".join((answer.err.strip() or answer.out.strip()).split())[-600:] or "it said nothing"
+            said = _end(" ".join((answer.err.strip() or answer.out.strip()).split())) or "it said nothing"
             raise StepFailed(f"cannot {step.action}: {' '.join(step.argv)} exited with {answer.rc}: {said}")
 
     def _spawn(self, argv: tuple[str, ...], timeout: float, stdin: str) -> Answer:
@@ -229,6 +230,11 @@ def _stop(child: subprocess.Popen[bytes], program: str) -> None:
             return
         except (ProcessLookupError, subprocess.TimeoutExpired):
             continue
+
+
+def _end(said: str) -> str:
+    """The end of what a program said, in whole words: half a secret is none that could be masked."""
+    return said if len(said) <= MOST_SAID else said[-MOST_SAID:].partition(" ")[2] or "..."
 
 
 def _unreadable(path: str, fault: OSError) -> Unreadable:

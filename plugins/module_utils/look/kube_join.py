@@ -77,12 +77,15 @@ def node(host: Host, membership: Joined) -> Node | None:
         answer = host.get(url, kube_node.TIMEOUT, ca=membership.ca, certificate=membership.certificate)
     except StepFailed as fault:
         raise NotReady(f"{UNIT}: {fault.message}") from None
-    if answer.rc == 404:
+    if answer.rc == 404 and kube_node.is_absent(answer.out):
         return None
     if answer.rc != 200:
         raise NotReady(f"{UNIT}: {url} answers {answer.rc} {_said(answer.out) or answer.err}: see the API server's log")
     try:
-        return kube_node.parse(answer.out)
+        found = kube_node.parse(answer.out)
+        if found.name != name:
+            raise ValueError(f"its name is {found.name!r}")
+        return found
     except ValueError as fault:
         raise NotReady(f"{UNIT}: {url} answers with what is no Node ({fault}): see what is at this address") from None
 
@@ -93,7 +96,7 @@ def _said(text: str) -> str:
 
     try:
         return " ".join(str(json.loads(text)["message"]).split())[:300]
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         return ""
 
 

@@ -25,14 +25,14 @@ def pods_address(server: str, node: str) -> str:
 
 def parse(text: str) -> Node:
     """The Node in an answer of the API server; raises ValueError for what is none."""
-    found = _mapping(json.loads(text), "it is no object")
+    found = _mapping(_loaded(text), "it is no object")
     metadata = _mapping(found.get("metadata"), "it has no metadata")
     spec = _mapping(found.get("spec") or {}, "its spec is no object")
     status = _mapping(found.get("status") or {}, "its status is no object")
     name = metadata.get("name")
     if not isinstance(name, str) or not name:
         raise ValueError("it has no name")
-    conditions = {one.get("type"): one.get("status") for one in _list(status.get("conditions"))}
+    conditions = {str(one.get("type")): one.get("status") for one in _list(status.get("conditions"))}
     return Node(
         name,
         {str(key): str(value) for key, value in _mapping(metadata.get("labels") or {}, "its labels are none").items()},
@@ -62,18 +62,36 @@ def evictable(text: str) -> tuple[str, ...]:
 
     Those of a DaemonSet come back at once, static ones are files of the kubelet's, and those that have ended are none.
     """
-    items = _mapping(json.loads(text), "it is no object").get("items")
+    items = _mapping(_loaded(text), "it is no object").get("items")
     if items is not None and not isinstance(items, list):
         raise ValueError("its items are no list")
     found = []
     for pod in _list(items):
         metadata = _mapping(pod.get("metadata"), "a pod has no metadata")
-        owners = {owner.get("kind") for owner in _list(metadata.get("ownerReferences"))}
-        is_static = "kubernetes.io/config.mirror" in (metadata.get("annotations") or {})
-        phase = (pod.get("status") or {}).get("phase")
+        owners = {str(owner.get("kind")) for owner in _list(metadata.get("ownerReferences"))}
+        annotations = _mapping(metadata.get("annotations") or {}, "a pod's annotations are none")
+        is_static = "kubernetes.io/config.mirror" in annotations
+        phase = _mapping(pod.get("status") or {}, "a pod's status is no object").get("phase")
         if "DaemonSet" not in owners and not is_static and phase not in ("Succeeded", "Failed"):
             found.append(f"{metadata.get('namespace')}/{metadata.get('name')}")
     return tuple(sorted(found))
+
+
+def is_absent(text: str) -> bool:
+    """Whether an answer with 404 is the API server's word that there is no such Node, not another's about a page."""
+    try:
+        found = _mapping(_loaded(text), "it is no object")
+    except ValueError:
+        return False
+    details = found.get("details")
+    return found.get("kind") == "Status" and isinstance(details, dict) and details.get("kind") == "nodes"
+
+
+def _loaded(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except RecursionError:
+        raise ValueError("it is nested too deep") from None
 
 
 def _mapping(found: Any, fault: str) -> dict[str, Any]:

@@ -87,7 +87,7 @@ def plan(todo: Todo, now: Leaving, past: Past) -> bool:
         return _undo_join(todo, now)
     is_due = now.joined is not None or bool(now.files) or RESET in past.owed
     if is_due:
-        _refuse(now)
+        _refuse(now, past)
         if _is_busy(todo, now):
             return False
         left = _empty(todo, now, past)
@@ -136,19 +136,28 @@ def _note_what_stays(todo: Todo, name: str) -> None:
 # -- what is in the way
 
 
-def _refuse(now: Leaving) -> None:
+def _refuse(now: Leaving, past: Past) -> None:
     if now.is_control_plane:
         raise Refused(
             f"{UNIT}: {CONTROL_PLANE} is there, so this machine runs a control plane, which is never reset: take it "
             "out of its cluster by hand (kubeadm reset)"
         )
-    if now.joined is not None and now.record is not None and now.record.pin not in now.joined.pins:
+    api_server, ours = _cluster(now, past)
+    if now.joined is not None and ours not in now.joined.pins:
         pins = ", ".join(f"sha256:{pin}" for pin in now.joined.pins) or "none"
         raise Refused(
             f"{UNIT}: {KUBELET_CONF} is of a cluster at {now.joined.server} with the CA pin {pins}, and the one that "
-            f"we joined, {now.record.api_server}, has sha256:{now.record.pin}: this membership is not ours to take "
-            "back, reset it by hand (kubeadm reset)"
+            f"we joined, {api_server}, has sha256:{ours}: this membership is not ours to take back, reset it by hand "
+            "(kubeadm reset)"
         )
+
+
+def _cluster(now: Leaving, past: Past) -> tuple[str, str]:
+    """The API server and the pin of the cluster that we joined; of a join without a record the one that was wanted."""
+    if now.record is not None:
+        return now.record.api_server, now.record.pin
+    wanted = past.applied.get(UNIT, {})
+    return str(wanted.get("apiServer", "unknown")), str(wanted.get("caCertSha256", "unknown")).lower()[-64:]
 
 
 def _is_busy(todo: Todo, now: Leaving) -> bool:

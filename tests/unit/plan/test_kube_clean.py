@@ -86,7 +86,14 @@ def test_a_machine_of_which_nothing_is_ours_is_left_alone() -> None:
 
 
 def test_a_join_that_no_record_names_yet_is_ours_all_the_same() -> None:
-    assert lines(NOW._replace(record=None), JOINING) == [DRAINS, RESETS, DISABLES]
+    ours = JOINING._replace(applied={"k8s-join": {"caCertSha256": f"sha256:{PIN}".upper().replace("SHA", "sha")}})
+    assert lines(NOW._replace(record=None), ours) == [DRAINS, RESETS, DISABLES]
+
+
+def test_a_membership_of_a_cluster_that_was_not_asked_for_is_not_ours() -> None:
+    for applied in ({"k8s-join": {"apiServer": "https://10.0.0.9", "caCertSha256": OTHER}}, {}):
+        with pytest.raises(Refused, match="not ours to take back"):
+            planned(NOW._replace(record=None), JOINING._replace(applied=applied))
 
 
 # -- a reset that did not end, or was made by hand

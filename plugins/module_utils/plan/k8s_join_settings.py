@@ -25,6 +25,7 @@ FIELDS = (
     Field("kubernetesVersion", "kubernetes_version", (str,)),
 )
 REQUIRED = ("apiServer", "caCertSha256")
+TOKEN = re.compile(r"[a-z0-9]{6}\.[a-z0-9]{16}")
 VERSION = re.compile(r"v?(1\.(?:0|[1-9][0-9]{0,2}))(\.(?:0|[1-9][0-9]{0,2}))?")
 
 
@@ -34,6 +35,12 @@ def check(given: dict[str, Any]) -> Settings:
     missing = [name for name in REQUIRED if not found.get(name)]
     if missing:
         raise Refused(f"{UNIT}: {' and '.join(missing)} must be given: which cluster is this machine to join?")
+    reference = found.get("joinTokenRef") or UNNAMED
+    if TOKEN.fullmatch(reference):
+        raise Refused(
+            f"{UNIT}: joinTokenRef is itself a bootstrap token, and not what names one, so all who read the settings "
+            "have it: correct joinTokenRef, and have an admin of the cluster delete this token and make a new one"
+        )
     server = _read(found, "apiServer", endpoint)
     version = VERSION.fullmatch(found.get("kubernetesVersion", ""))
     if version is None and "kubernetesVersion" in found:
@@ -42,7 +49,7 @@ def check(given: dict[str, Any]) -> Settings:
         api_server=f"https://{server}",
         endpoint=server,
         pin=_read(found, "caCertSha256", pin),
-        reference=found.get("joinTokenRef") or UNNAMED,
+        reference=reference,
         labels=_labels(found.get("labels", {})),
         taints=_taints(found.get("taints", [])),
         minor=version.group(1) if version else "",

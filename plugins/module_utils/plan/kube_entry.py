@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from ..core.plan import Todo
-from ..core.step import Effect, Step, run
+from ..core.step import Effect, Step, fail, run
 from .kube_seen import JOIN_FILE
 from .systemd import Service, control
 
@@ -87,10 +87,16 @@ def clean(todo: Todo, leftovers: tuple[str, ...], kubelet: Service, same_pass: b
 
 
 def forget_token(path: str) -> Step:
-    """Remove a file with the token of a join that was killed, by a program: what a step removes itself is in the diff."""
+    """Remove a file with the token of a killed join, by a program: what a step removes itself is in the diff."""
     return run(
         ("rm", "-f", "--", path),
         f"remove {path}, which has the token of a join that was killed",
         timeout=60.0,
         effects=(Effect("gone", path),),
     )
+
+
+def masked() -> Step:
+    """A kubelet that nobody can start: a join of it would take minutes to come to nothing."""
+    why = f"{KUBELET} is masked, which keeps it from being started: run systemctl unmask {KUBELET}"
+    return fail(f"start {KUBELET}", why)

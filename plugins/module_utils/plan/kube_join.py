@@ -9,7 +9,6 @@ configuration from its standard input, and its file goes with it, also when the 
 
 from __future__ import annotations
 
-import re
 from typing import NamedTuple
 
 from ..core.errors import NotReady, Refused
@@ -20,7 +19,8 @@ from ..core.unknown import is_known
 from . import join_faults
 from .debts import debt
 from .join_configuration import OLDEST, VALIDATES, render
-from .kube_entry import BOOTSTRAP, CLEAN, KUBELET, Entry, clean
+from .k8s_join_settings import TOKEN
+from .kube_entry import BOOTSTRAP, CLEAN, KUBELET, Entry, clean, masked
 from .kube_seen import JOIN_FILE, KUBELET_CONF, KUBELET_CONFIG, RECORD, Settings
 from .packages_index import said
 from .program_version import release_in
@@ -31,7 +31,6 @@ LANE = "join"
 CLEANING = "clean"
 OUTCOME = "member"  # the lane of what came of the join
 JOINED = "the machine has joined"  # a clause
-TOKEN = re.compile(r"[a-z0-9]{6}\.[a-z0-9]{16}")
 MADE_UP = "abcdef.0123456789abcdef"  # a token's form, for questions
 KUBEADM = ("kubeadm", "version", "-o", "short")
 TIMEOUT = 540.0  # seconds: what a kubeadm before 1.31 takes by itself, of which it lets only the discovery be bounded
@@ -111,6 +110,9 @@ def _join(todo: Todo, want: Settings, node: str, now: Entry, past: Past) -> None
         clean(todo, now.leftovers, now.kubelet)
     if now.record:
         todo.add(remove(RECORD, f"remove {RECORD}: this machine is no member any more"))
+    if now.kubelet.is_masked:
+        todo.add(masked())
+        return
     if now.kubelet.enabled in ("disabled", "enabled-runtime"):
         todo.add(control("enable", KUBELET))
     todo.add(_step(want, node, render(want, node, labels, kubeadm.minor), attempt(token)))

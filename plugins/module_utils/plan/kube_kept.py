@@ -72,8 +72,9 @@ def _kubelet(todo: Todo, now: Kept, past: Past) -> None:
         todo.wait("NotReady", f"there is no {SERVICE}, though this machine has joined: install kubelet and run again")
         return
     if kubelet.is_masked:
-        why = f"{SERVICE} is masked, which keeps it from being started: run systemctl unmask {SERVICE}"
-        todo.add(fail(f"start {SERVICE}", why))
+        from .kube_entry import masked
+
+        todo.add(masked())
         return
     if kubelet.enabled in ("disabled", "enabled-runtime"):
         todo.add(control("enable", SERVICE))
@@ -101,7 +102,7 @@ def _dead(now: Kept) -> Step:
     joined = now.joined
     if joined.expires:
         since = (now.now - joined.expires) // 86_400
-        what = f"{joined.certificate or 'in kubelet.conf'} ended {since} days ago"
+        what = f"{joined.certificate or 'in kubelet.conf'} ended {since} days ago by this machine's clock"
     else:
         what = f"{joined.certificate or 'in kubelet.conf'} is not there"
     node = joined.node or "of this machine"

@@ -35,7 +35,7 @@ def look(host: Host, settings: planner.Settings | None, past: Past) -> planner.N
         host_name=host.read(HOST_NAME) or "",
         control_plane=host.exists(CONTROL_PLANE),
         parts=parts,
-        swap_allowed=allowed(host),
+        swap_allowed=joined is not None and allowed(host),
         token_files=token_files(host, joined is not None, past),
         joined=joined,
     )

@@ -10,7 +10,7 @@ from typing import Any
 
 from ..module_utils.plan import section
 from .devices import as_unit, is_of_devices, is_of_events
-from .said import steps_in_rows, who
+from .said import of_any_host, of_these, steps_in_rows, who
 
 HEADER = ("host", "state", "changed", "waits for", "failed")
 PLANNED = ("host", "state", "would change", "would wait for", "failed")
@@ -88,9 +88,9 @@ class Pass:
         told = [
             (name, said) for say in (self._failures, self._waits, self._notes) for name in names for said in say(name)
         ]
-        sayings = [f"{_few(hosts)}: {said}" for hosts, said in section.merged(told)]
-        plans = section.merged((name, "\n".join(self._steps(name))) for name in names)
-        steps = [line for hosts, plan in plans if plan for line in (f"{_few(hosts)} would:", *plan.split("\n"))]
+        plans = [(name, "\n".join(self._steps(name))) for name in names]
+        sayings = [f"{_few(hosts)}: {said}" for hosts, said in _alike(told)]
+        steps = [line for hosts, plan in _alike(plans) if plan for line in (f"{_few(hosts)} would:", *plan.split("\n"))]
         return [*table, *sayings, *steps]
 
     def _of(self, host: str) -> list[Mapping[str, Any]]:
@@ -158,6 +158,12 @@ class Pass:
         lines = [line for unit in self._of(host) for line in _due(unit)]
         width = len(str(len(lines)))
         return [f"  {number:{width}}. {line}" for number, line in enumerate(lines, 1)]
+
+
+def _alike(told: list[tuple[str, str]]) -> list[tuple[list[str], str]]:
+    """What each host says, by text; what differs in nothing but the host's own name is one text."""
+    merged = section.merged((host, of_any_host(host, text)) for host, text in told)
+    return [(hosts, of_these(hosts, text)) for hosts, text in merged]
 
 
 def _after(earlier: Mapping[str, Any] | None, unit: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -12,6 +13,9 @@ from ..module_utils.plan import section
 from ..module_utils.plan.folding import alike, of_any_cpu
 
 ALL = "all units"
+ITSELF = "<its name>"  # stands for the host's own name in what many hosts say
+# Every refusal by root's own configuration names it; other programs have a config.toml too.
+ROOTS_FILE = ("/etc/bcd/config.toml", "root's config.toml")
 # What must happen, in the order of how much it needs a person.
 WAITS = {
     "Refused": "Refused: no run will help before the settings change",
@@ -30,6 +34,16 @@ WAITS = {
 def who(names: list[str], every: list[str]) -> str:
     """Those that say the same, or that it is all of them."""
     return ALL if len(names) == len(every) > 1 else ", ".join(names)
+
+
+def of_any_host(host: str, text: str) -> str:
+    """The text without the host's own name, so that a join or a Node says the same of all hosts."""
+    return re.sub(rf"(?<![\w.-]){re.escape(host)}(?![\w-]|\.\w)", ITSELF, text) if host in text else text
+
+
+def of_these(hosts: list[str], text: str) -> str:
+    """That text again, with its name where one host alone says it."""
+    return text.replace(ITSELF, hosts[0]) if len(hosts) == 1 else text
 
 
 def steps_in_rows(steps: Iterable[Mapping[str, Any]]) -> list[tuple[str, Mapping[str, Any]]]:
@@ -54,7 +68,7 @@ def told(host: Mapping[str, Any]) -> list[tuple[str, str, str]]:
 
 def _title(reason: str, message: str, unit: Mapping[str, Any], host: Mapping[str, Any]) -> str:
     """By what must happen, and not only by the reason."""
-    if reason == "Refused" and "config.toml" in message:  # every such refusal names root's file
+    if reason == "Refused" and any(named in message for named in ROOTS_FILE):
         return "Outside"
     if reason == "StepFailed" and not unit["retryable"]:
         return "Broken"

@@ -84,6 +84,38 @@ def test_what_many_hosts_say_is_one_line() -> None:
     assert many[10:] == [f"h0, h1, h2, h3, 5 more: {REBOOT}"]
 
 
+def test_what_differs_in_the_host_s_own_name_alone_is_one_line() -> None:
+    def waiting(host: str) -> dict[str, Any]:
+        join = {"action": f"join https://10.0.0.1:6443 as {host}", "disruption": "none", "done": False}
+        notes = [f"join https://10.0.0.1:6443 as {host} needs a secret"]
+        return plan("PROGRESSING", unit("k8s-join", "progressing", steps=[join], notes=notes))
+
+    def lines(*hosts: str) -> list[str]:
+        seen = Pass()
+        for host in hosts:
+            seen.add(host, waiting(host), planned=True)
+        return seen.lines()[len(hosts) + 1 :]
+
+    join = "k8s-join: join https://10.0.0.1:6443 as "
+    assert lines("w-1", "w-2") == [
+        f"w-1, w-2: note: {join}<its name> needs a secret",
+        "w-1, w-2 would:",
+        f"  1. {join}<its name>",
+    ]
+    assert lines("w-1") == [f"w-1: note: {join}w-1 needs a secret", "w-1 would:", f"  1. {join}w-1"]
+
+
+def test_a_host_s_name_inside_a_longer_one_stays() -> None:
+    def failing(said: str) -> dict[str, Any]:
+        return plan("FAILED", refused("k8s-join", said))
+
+    lines = told(w_1=failing("k8s-join: see w-10 and w-1.example.com"), w_2=failing("k8s-join: see w-20 of w-2."))
+    assert [line.partition(" (")[0] for line in lines[3:]] == [
+        "w-1: k8s-join: see w-10 and w-1.example.com",
+        "w-2: k8s-join: see w-20 of w-2.",
+    ]
+
+
 def test_failures_come_first() -> None:
     wait = unit("cpu", "progressing", pending=waits("RebootRequired", REBOOT))
     lines = told(

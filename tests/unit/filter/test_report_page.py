@@ -182,6 +182,14 @@ def test_failures_are_failed_and_come_first() -> None:
             refused("cpu", "host.unit: managed outside bcd ([host] units = false in root's config.toml)"),
             "Refused by the host's own configuration",
         ),
+        (
+            refused("k8s-join", "k8s-join: https://a is not in /etc/bcd/config.toml: have root add it there"),
+            "Refused by the host's own configuration",
+        ),
+        (
+            refused("container-toolkit", "containerd: /etc/containerd/config.toml line 3 is no TOML: correct it"),
+            "no run will help before the settings change",
+        ),
         (stuck("cpu", "applied.json is not a record", retryable=False), "before a person has mended it"),
         (stuck("cpu", "cannot read /sys/x"), "another run may help"),
         (

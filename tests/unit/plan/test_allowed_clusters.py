@@ -41,7 +41,7 @@ def test_a_cluster_on_the_list_in_any_form_may_be_joined(server: str, pin: str) 
     [("https://10.0.0.1:6443", TWO), ("https://10.0.0.1", ONE), ("https://k8s.example.com.evil.com", TWO)],
 )
 def test_any_other_is_refused(server: str, pin: str) -> None:
-    with pytest.raises(Refused, match=r"is not among .kubernetes. allowed_clusters in bcd's config"):
+    with pytest.raises(Refused, match=r"is not among .kubernetes. allowed_clusters in /etc/bcd/config.toml"):
         asked(server, pin)
 
 
@@ -55,7 +55,8 @@ def test_without_a_list_nothing_is_joined(text: str) -> None:
     with pytest.raises(Refused) as refusal:
         asked("https://10.0.0.1:6443", ONE, text)
     needed = "joining a Kubernetes cluster needs [kubernetes] allowed_clusters in bcd's config"
-    assert f"{needed}: have root add" in refusal.value.message
+    entry = f"https://10.0.0.1:6443#sha256:{ONE}"
+    assert f"{needed} (/etc/bcd/config.toml): have root add {entry} there" in refusal.value.message
 
 
 @pytest.mark.parametrize(

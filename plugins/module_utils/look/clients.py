@@ -12,8 +12,9 @@ import re
 
 from ..core.errors import NotReady, StepFailed, Unreadable
 from ..core.host import Host
-from ..plan.gpu import App, Gpu, Holder, Listed, is_attendant, normal_pci
+from ..plan.gpu import App, Gpu, Holder, Listed, is_attendant
 from ..plan.holds import Hold, claim, has, resolved
+from ..plan.pci import normal_pci
 from .holds import holds, releasing
 from .nvidia_proc import DRIVER, taken
 from .smi import compute_apps, listing, parse_list

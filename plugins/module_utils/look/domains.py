@@ -14,7 +14,7 @@ import re
 from ..core.errors import Unreadable
 from ..core.host import Host
 from ..plan.devices_seen import Domain
-from ..plan.gpu import normal_pci
+from ..plan.pci import normal_pci
 from ..plan.qemu import DEFAULT, HUGE, Machine, is_qemu, machine
 
 GONE = " (deleted)"  # of a program that was upgraded while it runs

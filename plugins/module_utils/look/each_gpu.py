@@ -10,7 +10,8 @@ from typing import Any
 from ..core.errors import Hung, StepFailed
 from ..core.host import Host
 from ..core.unknown import Unknown, is_known, later
-from ..plan.gpu import Gpu, normal_pci, value
+from ..plan.gpu import Gpu, value
+from ..plan.pci import normal_pci
 from ..plan.smi import NAMES
 from . import nvidia_proc, smi
 from .smi_faults import NoAnswer

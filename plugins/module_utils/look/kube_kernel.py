@@ -15,7 +15,7 @@ from .sysctl import live, rivals
 
 
 def kernel(host: Host) -> Kernel:
-    """Our files, the modules and the parameters; modprobe.d is read only while a module is not there."""
+    """Our files, the modules and the parameters, and who has another say of them at a boot."""
     shown = release(host)
     modules = {name: _module(host, name, shown) for name in MODULES}
     return Kernel(

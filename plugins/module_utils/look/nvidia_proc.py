@@ -9,7 +9,7 @@ import re
 from typing import NamedTuple
 
 from ..core.host import Host
-from ..plan.gpu import normal_pci
+from ..plan.pci import normal_pci
 
 DRIVER = "/proc/driver/nvidia"
 GPUS = f"{DRIVER}/gpus"

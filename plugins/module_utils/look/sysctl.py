@@ -9,7 +9,7 @@ from collections.abc import Collection
 
 from ..core.errors import NotKnownYet, Unreadable
 from ..core.host import Host
-from ..plan.sysctl import FILE, Live, Rival, parse_file
+from ..plan.kernel_parameters import Live, Rival, parse_file
 
 # A file hides those of its name in the directories after it; then names decide the order.
 DIRECTORIES = ("/etc/sysctl.d", "/run/sysctl.d", "/usr/local/lib/sysctl.d", "/usr/lib/sysctl.d", "/lib/sysctl.d")
@@ -25,7 +25,7 @@ def live(host: Host, path: str) -> Live | None:
     return None if text is None else Live(text)
 
 
-def rivals(host: Host, paths: Collection[str], ours: str = FILE) -> tuple[Rival, ...]:
+def rivals(host: Host, paths: Collection[str], ours: str) -> tuple[Rival, ...]:
     """The files that are read after `ours` and set one of the paths, in the order in which they are read."""
     files = {}
     for directory in reversed(DIRECTORIES):

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from ..core.errors import Refused, StepFailed
 from ..core.plan import Field
+from .pci import normal_pci
 
 
 class Gpu(NamedTuple):
@@ -94,7 +95,6 @@ NO_VALUE = frozenset(
 LACKING = frozenset(("[N/A]", "N/A", "[Not Supported]", "Not Supported"))
 MODES = {"Enabled": True, "Disabled": False}  # of MIG, of ECC
 UUID = re.compile(r"GPU-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
-PCI = re.compile(r"([0-9a-f]{4}|[0-9a-f]{8}):([0-9a-f]{2}):([0-9a-f]{2})\.([0-7])", re.IGNORECASE)
 
 # Programs that keep GPUs open without computing on them: they watch or serve them, and a layout may change under them.
 ATTENDANTS = frozenset(
@@ -128,15 +128,6 @@ def no_value(unit: str, gpu: Gpu, what: str, text: str) -> StepFailed:
         f"{unit}: nvidia-smi prints {text} as the {what} of GPU {gpu.index} ({gpu.uuid}): see what the kernel log says "
         "of it (NVRM, Xid), and reset or replace it"
     )
-
-
-def normal_pci(text: str) -> str | None:
-    """A PCI address as nvidia-smi prints it, from a domain of four or eight digits in any case; None: it is none."""
-    found = PCI.fullmatch(text.strip())
-    if not found:
-        return None
-    domain, bus, device, function = found.groups()
-    return f"{int(domain, 16):08X}:{bus.upper()}:{device.upper()}.{function}"
 
 
 def check_select(given: Mapping[str, Any], where: str) -> Select:

@@ -16,7 +16,7 @@ from ..core.plan import Past, Todo
 from ..core.step import Effect, File, Step, fail, run, set_value
 from ..core.unknown import is_known
 from .files import HEADER, drop, keep
-from .sysctl import Key, Live, Rival, render, rival_notes, same
+from .kernel_parameters import Key, Live, Rival, render, rival_notes, same
 from .unit_names import KERNEL_MODULES, SYSCTL
 
 UNIT = "k8s-join"

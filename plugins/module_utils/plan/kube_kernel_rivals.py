@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from ..core.errors import Refused
 from ..core.plan import Past
+from .kernel_parameters import ROOT, parts_of, same
 from .kube_kernel import ALIAS, BELOW, KEYS, MODULES, UNIT, Kernel
-from .sysctl import ROOT, check, parts_of, same
+from .sysctl import check
 from .unit_names import KERNEL_MODULES, SYSCTL
 
 

@@ -18,7 +18,7 @@ from ..core.state import STATE, parse, render
 from ..core.step import remove, write
 from .assignment import Section
 from .devices_seen import Domain, Now, Passed
-from .gpu import normal_pci
+from .pci import normal_pci
 
 RECORD = f"{STATE}/passthrough.json"
 LANE = "VFIO passthrough"  # a space: no allocation is called so

@@ -5,57 +5,43 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from ..core.errors import Refused
 from ..core.plan import Field, Past, Plan, Todo
 from ..core.step import File, set_value
-from .files import HEADER, drop, keep
+from .files import drop, keep
+from .kernel_parameters import (
+    NAME,
+    ROOT,
+    Key,
+    Live,
+    Rival,
+    parse_file,
+    parts_of,
+    plain,
+    render,
+    rival_notes,
+    same,
+    shortened,
+)
 from .sysctl_rules import lowers, why_refused
 from .unit_names import SYSCTL as UNIT
 
 FILE = "/etc/sysctl.d/90-bcd.conf"
-ROOT = "/proc/sys"
 # The whole mapping is the wire form: the names are the kernel's.
 FIELDS = (Field("", "values", (dict,)),)
 
-NAME = re.compile(r"[A-Za-z0-9_-]+(?:[./][A-Za-z0-9_-]+)+")
 LONGEST = 4096  # characters of a string
 NUMBERS = range(-(2**63), 2**64)  # what a kernel's word can hold, signed or not
-LATER = "{file} sets {name} = {value} after {ours}, and wins at a boot until the next pass: take it out of there"
-PLAIN_FILE = "{file} sets {name} = {value}, and wins whenever sysctl --system reads it: take it out of there"
 STAYS = "live values stay as they are until a reboot"
-UNREAD = "{file} cannot be read: whether it sets a parameter to another value than {ours} is not known"
-
-
-class Key(NamedTuple):
-    """A parameter and its value as text. `name` is in the one form that we write, whatever form was given."""
-
-    name: str  # "net.ipv4.conf.eth0/100.forwarding"
-    path: str  # "/proc/sys/net/ipv4/conf/eth0.100/forwarding"
-    value: str
 
 
 class Settings(NamedTuple):
     """The parameters, sorted by name, each path once."""
 
     keys: tuple[Key, ...]
-
-
-class Live(NamedTuple):
-    """What the kernel shows for a parameter that it has; `text` is None where not even root can read it."""
-
-    text: str | None
-    fault: str = ""
-
-
-class Rival(NamedTuple):
-    """Another file that sets parameters of ours at a boot, after our file; `values` by path, None when unreadable."""
-
-    file: str
-    values: Mapping[str, str] | None
 
 
 class Now(NamedTuple):
@@ -82,7 +68,7 @@ def check(given: dict[str, Any]) -> Settings:
         other, first = named.setdefault(key.path, (name, key))
         if first.value != key.value:
             faults.append(
-                f"{UNIT}: {other} = {_short(first.value)} and {name} = {_short(key.value)} are one "
+                f"{UNIT}: {other} = {shortened(first.value)} and {name} = {shortened(key.value)} are one "
                 f"parameter ({key.path}): keep one"
             )
     if faults:
@@ -103,20 +89,8 @@ def _key(name: Any, scalar: Any) -> Key:
         raise Refused(f"{name} is refused: {reason}: take it out of the settings")
     value = _text(name, scalar)
     if lowers(parts, value):
-        raise Refused(f"{name} = {_short(value)} is refused: it would lower the host's defenses")
+        raise Refused(f"{name} = {shortened(value)} is refused: it would lower the host's defenses")
     return Key(".".join(part.replace(".", "/") for part in parts), "/".join((ROOT, *parts)), value)
-
-
-def parts_of(name: str) -> tuple[str, ...]:
-    """The path parts below /proc/sys, as sysctl.d(5) and sysctl(8) read a name.
-
-    Where the first separator is a dot, dots separate and a slash stands for a dot inside a part
-    ("net.ipv4.conf.eth0/100.forwarding"); where it is a slash, slashes separate and dots are plain.
-    """
-    first = re.search(r"[./]", name)
-    if first and first.group() == "/":
-        return tuple(name.split("/"))
-    return tuple(part.replace("/", ".") for part in name.split("."))
 
 
 def _text(name: str, scalar: Any) -> str:
@@ -133,81 +107,11 @@ def _text(name: str, scalar: Any) -> str:
         and all(sign == "\t" or sign.isprintable() for sign in scalar)
     ):
         return plain(scalar)
-    shown = _short(repr(scalar)) if not isinstance(scalar, int) else "an integer that no kernel can hold"
+    shown = shortened(repr(scalar)) if not isinstance(scalar, int) else "an integer that no kernel can hold"
     raise Refused(
         f"{UNIT}: the value of {name} is {shown}: give an integer, true or false, or one printable line of "
         f"at most {LONGEST} characters"
     )
-
-
-def plain(value: str) -> str:
-    """White space collapsed: the kernel separates the values of one parameter by tabs."""
-    return " ".join(value.split())
-
-
-def _short(value: str) -> str:
-    return value if len(value) <= 80 else value[:77] + "..."
-
-
-# -- comparing
-
-
-def same(asked: str, shown: str) -> bool:
-    """Whether the kernel's text means the value: 0x10 is 16 to it, and lists of numbers come back as ranges."""
-    pairs = list(zip(asked.split(), shown.split()))
-    if len(asked.split()) != len(shown.split()):
-        return False
-    return all(one == other or _number(one) == other or _is_list(one, other) for one, other in pairs)
-
-
-def _number(word: str) -> str | None:
-    """The number as the kernel reads it, 0x for hexadecimal and 0 for octal, in decimal."""
-    for pattern, base in ((r"0[xX][0-9a-fA-F]{1,16}", 16), (r"0[0-7]{1,22}", 8)):
-        if re.fullmatch(pattern, word):
-            return str(int(word, base))
-    return None
-
-
-def _is_list(asked: str, shown: str) -> bool:
-    ranges = _ranges(asked) if {",", "-"} & set(asked) else None
-    return ranges is not None and ranges == _ranges(shown)
-
-
-def _ranges(word: str) -> list[tuple[int, int]] | None:
-    """ "8080,8081,9000" as joined ranges, None for what is no such list."""
-    if not re.fullmatch(r"[0-9]{1,10}(-[0-9]{1,10})?(,[0-9]{1,10}(-[0-9]{1,10})?)*", word):
-        return None
-    joined: list[tuple[int, int]] = []
-    for first, last in sorted(
-        (int(one), int(other or one)) for one, _dash, other in (item.partition("-") for item in word.split(","))
-    ):
-        if joined and first <= joined[-1][1] + 1:
-            joined[-1] = (joined[-1][0], max(joined[-1][1], last))
-        else:
-            joined.append((first, last))
-    return joined
-
-
-# -- files
-
-
-def render(keys: Iterable[Key]) -> str:
-    """sysctl.d: one `name = value` line per key, sorted; a dot inside a part of a name is written as a slash."""
-    return HEADER + "".join(f"{key.name} = {key.value}".rstrip() + "\n" for key in keys)
-
-
-def parse_file(text: str) -> dict[str, str]:
-    """A sysctl.d file as values by path; of a name that comes twice the last counts.
-
-    Patterns are left out: a name that a file spells out outranks them, wherever they stand.
-    """
-    values: dict[str, str] = {}
-    for raw in text.splitlines():
-        name, equals, value = raw.strip().partition("=")
-        name = name.strip().lstrip("-").strip()
-        if equals and not raw.strip().startswith(("#", ";")) and NAME.fullmatch(name):
-            values["/".join((ROOT, *parts_of(name)))] = plain(value)
-    return values
 
 
 # -- the plan
@@ -228,12 +132,12 @@ def plan(settings: Settings, now: Now, past: Past) -> Plan:
             if live is None:
                 missing.append(key.name)
             elif key.name not in past.failed and not _holds(key, live):
-                shown = _short(plain(live.text or "")) or "empty"
+                shown = shortened(plain(live.text or "")) or "empty"
                 todo.add(
                     set_value(
                         key.path,
                         key.value or "\n",
-                        f"set {key.name} to {_short(key.value) or 'nothing'} (now: {live.fault or shown})",
+                        f"set {key.name} to {shortened(key.value) or 'nothing'} (now: {live.fault or shown})",
                     )
                 )
                 due = True
@@ -244,7 +148,7 @@ def plan(settings: Settings, now: Now, past: Past) -> Plan:
         todo.wait("NotReady", f"this kernel has no {names} (is the module that provides it loaded?)")
     if not settings.keys:
         todo.note(STAYS)
-    todo.note(*rival_notes(settings.keys, now.rivals))
+    todo.note(*rival_notes(settings.keys, now.rivals, FILE))
     return todo.plan()
 
 
@@ -289,20 +193,3 @@ def _plan_file(todo: Todo, keys: list[Key], now: Now) -> None:
         keep(todo, FILE, render(keys), now.file, lane=FILE)
     else:
         drop(todo, FILE, now.file, lane=FILE)
-
-
-def rival_notes(keys: Iterable[Key], rivals: Iterable[Rival], ours: str = FILE) -> list[str]:
-    """Who else sets our keys, where the last file to do so sets another value; `ours`: the file that has them."""
-    rivals = tuple(rivals)
-    notes = [UNREAD.format(file=rival.file, ours=ours) for rival in rivals if rival.values is None]
-    for key in keys:
-        others = [
-            (rival.file, rival.values[key.path])
-            for rival in rivals
-            if rival.values is not None and key.path in rival.values
-        ]
-        if others and not same(key.value, others[-1][1]):
-            file, value = others[-1]
-            sentence = PLAIN_FILE if file == "/etc/sysctl.conf" else LATER
-            notes.append(sentence.format(file=file, name=key.name, value=_short(value), ours=ours))
-    return notes

@@ -19,7 +19,7 @@ def look(host: Host, settings: planner.Settings | None, _past: Past) -> planner.
     return planner.Now(
         file=host.file(planner.FILE),
         live={path: later(live, host, path) for path in paths},
-        rivals=rivals(host, frozenset(paths)) if paths else (),
+        rivals=rivals(host, frozenset(paths), planner.FILE) if paths else (),
     )
 
 

@@ -18,10 +18,10 @@ from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.gpu import 
     first_match,
     is_attendant,
     matches,
-    normal_pci,
     value,
 )
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.gpu_generations import generation
+from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.pci import normal_pci
 from tests import captures
 
 A = "GPU-5f1c2a90-0000-4000-8000-000000000001"

@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.errors import Refused
+from ansible_collections.bettercompute.bcd.plugins.module_utils.plan import kernel_parameters
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan import sysctl as planner
 
 REFUSED = [
@@ -252,14 +253,14 @@ def test_a_number_too_long_to_print_is_refused() -> None:
     ],
 )
 def test_a_value_is_compared_as_the_kernel_reads_it(asked: str, shown: str, alike: bool) -> None:
-    assert planner.same(asked, shown) is alike
+    assert kernel_parameters.same(asked, shown) is alike
 
 
 def test_the_file_has_a_line_a_key_sorted_under_a_header() -> None:
     settings = planner.check(
         {"vm.swappiness": 10, "net/ipv4/conf/eth0.100/forwarding": True, "kernel.domainname": "", "fs.file-max": "9"}
     )
-    assert planner.render(settings.keys) == (
+    assert kernel_parameters.render(settings.keys) == (
         "# Managed by bettercompute.bcd: local edits are replaced.\n"
         "fs.file-max = 9\n"
         "kernel.domainname =\n"
@@ -278,7 +279,7 @@ def test_a_file_of_sysctl_d_is_read_as_systemd_reads_it() -> None:
         "-net.ipv4.conf.all.rp_filter\n"
         "no line\n"
     )
-    assert planner.parse_file(text) == {
+    assert kernel_parameters.parse_file(text) == {
         "/proc/sys/net/ipv4/conf/all/accept_redirects": "0",
         "/proc/sys/net/ipv4/conf/eth0.100/forwarding": "1 2",
     }
@@ -312,7 +313,7 @@ def test_no_name_leaves_proc_sys_and_the_file_says_the_same_name(name: str) -> N
     assert key.path == procps(name) == procps(key.name)
     assert posixpath.normpath(key.path) == key.path
     assert key.path.startswith("/proc/sys/")
-    assert planner.parse_file(planner.render([key])) == {key.path: "1"}
+    assert kernel_parameters.parse_file(kernel_parameters.render([key])) == {key.path: "1"}
 
 
 FORBIDDEN = [(name, "1") for name in REFUSED] + [(row[0], row[2][0]) for row in ONE_WAY if "/" not in row[0]]

@@ -11,16 +11,17 @@ from typing import NamedTuple
 from ..core.errors import Refused
 from ..core.plan import Past, Todo
 from ..core.state import render
-from ..core.step import Effect
+from ..core.step import Effect, command_line, run
 from .kube_packages import HELD, ID, KEY, KUBE, REPO, SOURCE, UNFINISHED, Software, hold_debts, minor_of
 from .kube_repository import address, armoured, key_address, repo, source
 from .kube_seen import Settings
-from .package_rows import upstream
-from .packages import Offer, Wanted, Work, version_key
+from .package_rows import asks_rpm, parse_rpm, upstream
+from .packages import Offer, Wanted, Work, tool_of, version_key
 from .packages_index import Source, not_offered, offers, refresh
 from .packages_install import install
 from .unit_names import K8S_JOIN as UNIT
 
+KEY_ID = "9a296436"  # how the name of the repository's key ends in rpm's database
 INSTALLED = "the Kubernetes packages are installed"  # a clause: what they bring is known after it
 REFRESH = f"refresh {ID}"  # the debt of our repository's index
 PROGRAMS = (*KUBE, "crictl")
@@ -75,6 +76,8 @@ def install_missing(todo: Todo, want: Settings, now: Software, past: Past) -> Wo
     if choice.problem:
         not_offered(todo, f"install {', '.join(now.lacks)}", choice.problem, refreshed, retryable=not choice.final)
         return Work(planned=True) if refreshed else Work(stuck=True)
+    if now.missing and now.packages.manager != "apt" and at is not None and now.elsewhere is None:
+        _forget_key(todo, now, past)
     return _install(todo, now, past, choice.wanted, lift)
 
 
@@ -153,6 +156,22 @@ def _keep_repository(todo: Todo, want: Settings, now: Software) -> bool:
     key = armoured(str(now.fetched), key_address(want.minor))
     wrote = keep(todo, KEY, key, now.key, owes=owes, why=": it is not the repository's key of today")
     return keep(todo, SOURCE, source(want.minor), now.source, owes=owes) or wrote
+
+
+def _forget_key(todo: Todo, now: Software, past: Past) -> None:
+    """Have dnf fetch the key again: rpm keeps one as it first came, also after its makers made its life longer.
+
+    Before its version 6 rpm takes no newer form of a key that it has, and dnf fetches none. A later one may keep its
+    keys elsewhere, and not forget this one: it takes the newer form by itself.
+    """
+    known = parse_rpm(past.ask(asks_rpm(("gpg-pubkey",))).out)
+    gone = [key for key in known if key.version.partition("-")[0].endswith(KEY_ID)]
+    if gone:
+        names = tuple(f"{key.name}-{key.version}" for key in gone)
+        rest = tool_of(now.packages.manager).render(key for key in known if key not in gone)
+        effects = (Effect("answers", command_line(asks_rpm(("gpg-pubkey",))), rest),)
+        action = f"have rpm forget {', '.join(names)}, which dnf then fetches as it is today"
+        todo.add(run(("rpm", "-e", *names), action, ok=(0, 1), effects=effects))
 
 
 def _source(want: Settings, now: Software) -> Source | None:

@@ -360,6 +360,86 @@ def test_a_key_that_cannot_be_fetched_is_retryable_and_nothing_is_written(check:
     assert touched(host) == []
 
 
+OLD_KEY = "gpg-pubkey-9a296436-6307a177"
+FAILED = """\
+RPM: error: Verifying a signature using certificate DE15B14486CD377B9E876E1A234654DA9A296436:
+RPM:   1. Certificate 234654DA9A296436 invalid: certificate is not alive
+Error: GPG check FAILED
+"""  # dnf 4 on Fedora 40, with a key of before its life was made longer
+
+
+def with_old_key(distribution: str) -> PackageHost:
+    """A host whose rpm has the repository's key as it was once, and another one: dnf takes neither anew."""
+    host = machine(distribution)
+    host.shelf.installed["gpg-pubkey"] = "9a296436-6307a177"
+    dnf, rpm = host.programs["dnf"], host.programs["rpm"]
+
+    def checks(host: FakeHost, argv: tuple[str, ...]) -> Answer:
+        assert isinstance(host, PackageHost)
+        if "install" in argv and "gpg-pubkey" in host.shelf.installed:
+            return Answer(1, "", FAILED)
+        return dnf(host, argv)
+
+    def keys(host: FakeHost, argv: tuple[str, ...]) -> Answer:
+        assert isinstance(host, PackageHost)
+        if argv[1] == "-e":
+            assert argv[2:] == (OLD_KEY,), "the key of others goes too"
+            del host.shelf.installed["gpg-pubkey"]
+            return Answer(0, "")
+        answer = rpm(host, argv)
+        return answer._replace(out=answer.out + "gpg-pubkey|0:cd00efb8-64e1c4f8\n") if "gpg-pubkey" in argv else answer
+
+    host.programs.update({"dnf": checks, "rpm": keys})
+    return host
+
+
+@pytest.mark.parametrize("distribution", ["rocky9", "fedora"])
+def test_rpm_forgets_the_key_so_that_dnf_fetches_it_again(distribution: str) -> None:
+    host = with_old_key(distribution)
+    outcome = go(host)
+    assert (outcome.state, outcome.failure) == ("converged", None)
+    assert versions(host) == dict.fromkeys(KUBE, RPM_VERSIONS[-1])
+    host.shelf.installed["gpg-pubkey"] = "9a296436-6307a177"  # dnf has imported it
+    host.asked.clear()
+    promises.second_pass_is_quiet(unit(), host, ASKED)
+    assert not [argv for argv in host.asked if "gpg-pubkey" in argv]
+
+
+@pytest.mark.parametrize("distribution", ["rocky9", "fedora"])
+def test_what_rpm_forgets_is_told_in_check_mode_and_survives_a_kill(distribution: str) -> None:
+    promises.check_is_truthful(unit(), lambda: with_old_key(distribution), ASKED)
+    promises.a_kill_loses_nothing(
+        unit(),
+        lambda: with_old_key(distribution),
+        ASKED,
+        lambda host: host.shelf.installed,  # type: ignore[attr-defined]
+    )
+
+
+def test_an_rpm_that_does_not_forget_is_no_hindrance() -> None:
+    host = with_old_key("fedora")
+    rpm = host.programs["rpm"]
+
+    def keeps(host: FakeHost, argv: tuple[str, ...]) -> Answer:
+        if argv[1] == "-e":
+            return Answer(1, "", f"error: package {OLD_KEY} is not installed\n")
+        return rpm(host, argv)
+
+    host.programs["rpm"] = keeps
+    assert "GPG check FAILED" in message(go(host))
+    assert go(host).failure is not None
+    host.programs["rpm"] = rpm
+    assert go(host).state == "converged"
+
+
+def test_the_key_of_somebody_elses_repository_file_is_theirs() -> None:
+    host = machine("rocky9", fresh=False)
+    host.put("/etc/yum.repos.d/k.repo", f"[kubernetes]\nname=K\nbaseurl={RPM}/\nenabled=1\n")
+    host.shelf.installed["gpg-pubkey"] = "9a296436-6307a177"
+    assert go(host).state == "converged"
+    assert "gpg-pubkey" in host.shelf.installed
+
+
 def test_a_minor_without_a_repository_is_said() -> None:
     host = machine("debian")
     host.sites[KEY_URL] = Answer(403, "<Error><Code>AccessDenied</Code></Error>", "Forbidden")
@@ -616,7 +696,7 @@ def test_a_containerd_by_hand_is_enough() -> None:
     assert "containerd" not in host.shelf.installed
 
 
-@pytest.mark.parametrize("other", ["cri-o", "docker-ce"])
+@pytest.mark.parametrize("other", ["cri-o", "docker-ce", "docker.io", "moby-engine"])
 def test_another_runtime_without_containerd_is_refused(other: str) -> None:
     host = machine("debian")
     host.come(other, "1.31.1-1.1")

@@ -115,8 +115,10 @@ def plan(todo: Todo, want: Settings, now: Software, past: Past) -> Work:
         with todo.lane(LANE):
             settle_holds(todo, now.packages, past, KUBE, hold=False, pays=(UNFINISHED,))
         return Work()
-    refuse_unserved(want, now)
     from .kube_install import install_missing
+    from .kube_unserved import refuse_unserved
+
+    refuse_unserved(want, now)
 
     come: list[Work] = []
     with todo.lane(LANE):
@@ -176,59 +178,14 @@ def check_versions(todo: Todo, want: Settings, now: Software) -> None:
     if minors and want.minor and minors != {want.minor}:
         raise Refused(
             f"{UNIT}: {words} {'are' if len(known) > 1 else 'is'} installed and kubernetesVersion asks for "
-            f"{want.version or want.minor}: set it to {minors.pop()}, or upgrade by the rules of kubeadm, since "
-            "nothing is upgraded here"
+            f"{want.version or want.minor}: set it to {minors.pop()}, upgrade by the rules of kubeadm, or remove them "
+            "where the machine is in no cluster, since nothing is upgraded here"
         )
     if want.version and any(version != want.version for version in known.values()):
         todo.note(
             f"{UNIT}: kubernetesVersion asks for {want.version}, and {words} stay as they are: a patch release is "
             "taken by hand, since nothing is upgraded here"
         )
-
-
-def refuse_unserved(want: Settings, now: Software) -> None:
-    """Refuse what cannot be installed on this host, naming what is missing."""
-    other = [name for name in OTHERS if name in now.packages.installed]
-    other += [name for name in now.runtimes if name in OTHER_PROGRAMS]
-    if other and not now.has_containerd:
-        raise Refused(
-            f"{UNIT}: {', '.join(other)} is the container runtime of this host, and a node joins with containerd: "
-            "install the containerd that goes with it, or take it away, since no runtime is installed beside another"
-        )
-    lack = now.lacks
-    seen = now.packages.distribution
-    if lack and not is_served(seen):
-        raise Refused(
-            f"{UNIT}: {_listed(lack)} {'are' if len(lack) > 1 else 'is'} not installed, and on {_words(seen)} packages "
-            f"of Kubernetes are not installed here: install {_listed(lack)} by hand{_of(want)}, or use a distribution "
-            "of the Debian or the Red Hat family"
-        )
-    if now.missing and not want.minor:
-        raise Refused(
-            f"{UNIT}: {_listed(now.missing)} {'are' if len(now.missing) > 1 else 'is'} not installed, and no "
-            "kubernetesVersion says which minor release to install: set it to the cluster's, as 1.NN"
-        )
-    if now.missing and int(want.minor.split(".")[1]) < OLDEST:
-        raise Refused(
-            f"{UNIT}: kubernetesVersion asks for {want.minor}, and there are package repositories from 1.{OLDEST} on "
-            "only: set a newer one that the cluster accepts, or install it by hand"
-        )
-    if lack:
-        from .packages_install import refuse_image
-
-        refuse_image(now.packages, lack)
-
-
-def _listed(names: tuple[str, ...]) -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
-
-
-def _words(seen: Distribution) -> str:
-    return seen.words if seen.family else f"{seen.id!r} (ID of /etc/os-release)"
-
-
-def _of(want: Settings) -> str:
-    return f" (Kubernetes {want.version or want.minor})" if want.minor else ""
 
 
 def hold_debts(names: tuple[str, ...]) -> tuple[str, ...]:

@@ -188,14 +188,17 @@ def containerd(host: FakeHost, argv: tuple[str, ...]) -> Answer:
         return Answer(0, f"containerd github.com/containerd/containerd {version} 0123abc\n")
     path = argv[2] if argv[1] == "-c" else CONFIG
     try:
-        files = _load(host, path) if path != CONFIG or host.text(CONFIG) is not None else []
+        files = _load(host, path, version) if path != CONFIG or host.text(CONFIG) is not None else []
         return Answer(0, render(_effective(files, version)))
     except (Refused, FileNotFoundError) as fault:
         return Answer(1, "", f"containerd: failed to load TOML: {fault}\n")
 
 
-def _load(host: FakeHost, path: str) -> list[Table]:
-    """The files in containerd's order, breadth first, globs by name; one that is named and missing is a fault."""
+def _load(host: FakeHost, path: str, version: str) -> list[Table]:
+    """The files in containerd's order, breadth first, globs by name.
+
+    One that is named and missing is a fault, and from 2.0 on the end of the reading.
+    """
     loaded: dict[str, Table] = {}
     pending = [path]
     while pending:
@@ -203,6 +206,8 @@ def _load(host: FakeHost, path: str) -> list[Table]:
         if here in loaded:
             continue
         text = host.text(here)
+        if text is None and not version.startswith("1."):
+            break
         if text is None:
             raise FileNotFoundError(f"open {here}: no such file or directory")
         loaded[here] = read_toml(text, here)

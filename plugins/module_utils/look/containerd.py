@@ -40,8 +40,9 @@ def containerd_files(host: Host, daemon: bool = True) -> Containerd:
     path = path or f"{FOLDER}/{NAME}"
     direct = _resolved(host, CONFIG, patterns if imported else [*patterns, IMPORT], path)
     before = direct if imported else _resolved(host, CONFIG, patterns, "")
+    direct = tuple(name for name in direct if name != CONFIG)  # which is read by then
     record = host.read(RECORD)
-    read = _read(host, direct, path)
+    read, around = _read(host, direct, path)
     address = _address([(CONFIG, text), *((one.path, one.text) for one in read)])
     return Containerd(
         config=host.file(CONFIG),
@@ -50,6 +51,7 @@ def containerd_files(host: Host, daemon: bool = True) -> Containerd:
         imports=direct,
         read=read,
         imported=imported,
+        around=around,
         newly=tuple(name for name in direct if name not in before and name != path),
         ours=host.file(path),
         stale=_stale(host, path),
@@ -124,17 +126,23 @@ def _globbed(host: Host, pattern: str) -> list[str]:
     return [path for path in paths if host.exists(path)]
 
 
-def _read(host: Host, direct: tuple[str, ...], ours: str) -> tuple[DropIn, ...]:
-    """Every file but config.toml and ours, in the order of reading: imports of imports come after their parents."""
+def _read(host: Host, direct: tuple[str, ...], ours: str) -> tuple[tuple[DropIn, ...], str]:
+    """Every file but config.toml and ours, in the order of reading: imports of imports come after their parents.
+
+    And the first of them that imports config.toml or ours itself; "" where none does.
+    """
     found: dict[str, str] = {}
+    around = ""
     pending = list(direct)
     while pending:
         path = pending.pop(0)
         text = None if path in found or path in (ours, CONFIG) else host.read(path)
         if text is not None:
             found[path] = text
-            pending += _resolved(host, path, _imports(toml.parse(text, path)), "")
-    return tuple(DropIn(path, text, _is_open(host, path)) for path, text in found.items())
+            below = _resolved(host, path, _imports(toml.parse(text, path)), ours)
+            around = around or (path if {ours, CONFIG} & {*below} else "")
+            pending += below
+    return tuple(DropIn(path, text, _is_open(host, path)) for path, text in found.items()), around
 
 
 def _is_open(host: Host, path: str) -> bool:

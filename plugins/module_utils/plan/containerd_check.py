@@ -41,6 +41,13 @@ def refuse_idle(unit: str, now: Containerd, after: Table, parts: Parts) -> None:
     """Refuse a drop-in of which what it is for does not come out."""
     cri = cri_of(after)
     if cri is None or not _shows(cri, parts):
+        before = now.imports[: now.imports.index(now.path)] if now.path in now.imports else ()
+        gone = {*before} - {one.path for one in now.read}
+        if gone:
+            raise Refused(
+                f"{unit}: {now.path} comes to nothing, as {CONFIG} imports {', '.join(sorted(gone))} before it, which "
+                "is not there, and this containerd imports nothing behind that: take it out of imports"
+            )
         behind = (having(now) or [CONFIG])[-1]
         raise Refused(
             f"{unit}: {now.path} comes to nothing, as {behind} is read after it and has a table of the CRI plugin too: "

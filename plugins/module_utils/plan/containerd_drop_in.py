@@ -70,6 +70,11 @@ def effective(unit: str, now: Containerd, ours: str, past: Past, newly: bool = T
 
     `newly`: with the files that nothing imports yet. Raises Refused for what containerd does not read.
     """
+    if now.around:  # what it reads without ours could not be told
+        raise Refused(
+            f"{unit}: {now.around} imports {CONFIG} or {now.path.rpartition('/')[0]} itself: take that out of its "
+            f"imports, or have it in those of {CONFIG} alone"
+        )
     left_out = {*now.stale, *(() if ours else (now.path,)), *(() if newly else now.newly)}
     imports = ["ours.toml" if path == now.path else path for path in now.imports if path not in left_out]
     text = with_key(_versioned(now.text), "imports", imports, CONFIG)

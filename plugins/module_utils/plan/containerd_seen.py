@@ -78,9 +78,10 @@ class Containerd(NamedTuple):
     `config` is config.toml (None: there is none), `text` what it holds. `imports` are the files that it names itself,
     in their order, with ours in its place at `path` whether or not it exists; `read` are all that exist without ours,
     those that an import imports too, in the order in which containerd reads them. `imported`: config.toml imports
-    `path` as it is. `newly`: files that nothing imports yet and that an import of ours brings along. `ours` is ours at
-    `path`, `stale` ours in other places, with what they hold. `cni` are the folders that hold plugins of CNI, and
-    `address` is the socket that the files name.
+    `path` as it is. `around`: one of `read` that imports config.toml or `path` itself ("": none). `newly`: files that
+    nothing imports yet and that an import of ours brings along. `ours` is ours at `path`, `stale` ours in other
+    places, with what they hold. `cni` are the folders that hold plugins of CNI, and `address` is the socket that the
+    files name.
 
     `record` is the text of the record of a change that is not through (see containerd_change), `former` what is now at
     the paths that it names. `daemon` is looked at for a unit that needs the CRI, and while there is a record.
@@ -92,6 +93,7 @@ class Containerd(NamedTuple):
     imports: tuple[str, ...]
     read: tuple[DropIn, ...] = ()
     imported: bool = True
+    around: str = ""
     newly: tuple[str, ...] = ()
     ours: File | None = None
     stale: Mapping[str, File] = {}

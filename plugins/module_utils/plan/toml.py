@@ -76,6 +76,8 @@ class _Reader:
         self.values: dict[tuple[str, ...], Span] = {}
 
     def document(self) -> Document:
+        if self.text.startswith("\ufeff"):
+            self._fail("it begins with a byte order mark (U+FEFF), which not everything that reads it skips")
         table, header = self.root, -1
         while self.at < len(self.text):
             start = self.at

@@ -447,10 +447,54 @@ def test_a_list_of_folders_gets_one_more() -> None:
 # -- what is refused, with nothing written
 
 
+A_TOML = "/etc/containerd/a.toml"
+AROUND = {
+    "config.toml": f'version = 2\nimports = ["{CONFIG}"]\n',
+    "config.toml by a link's name": 'version = 2\nimports = ["config.toml"]\n',
+    "ours": f"version = 2\n{IMPORTS}",
+}
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("text", AROUND.values(), ids=AROUND)
+def test_a_file_by_which_ours_is_read_a_second_time_is_refused(version: str, text: str) -> None:
+    """What containerd makes of its files without ours could not be told: ours would be made of what it says itself."""
+    for config in (f'version = 2\nimports = ["{A_TOML}"]\n', f'version = 2\nimports = ["{A_TOML}", {IMPORTS[11:]}'):
+        host = host_with(version, {CONFIG: config, A_TOML: text})
+        before = etc(host)
+        for unit, settings in BOTH.values():
+            said = failure(go(unit, host, settings))
+            assert f"{A_TOML} imports {CONFIG} or /etc/containerd/conf.d itself: take that out of its imports" in said
+        assert (etc(host), host.restarts) == (before, [])
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_an_import_that_matches_config_toml_itself_is_no_second_reading(version: str) -> None:
+    host = host_with(version, {CONFIG: 'version = 2\nimports = ["/etc/containerd/*.toml"]\n'})
+    done = go(KUBE, host, {})
+    assert (done.state, done.failure) == ("converged", None)
+    assert "SystemdCgroup = true" in (host.text("/etc/containerd/99-zz-bcd.toml") or "")
+    assert is_for_kube(host)
+    second_pass_is_quiet(KUBE, host, {})
+
+
+def test_an_import_that_is_not_there_and_ends_the_reading_before_ours_is_named() -> None:
+    config = f'version = 2\nimports = ["{A_TOML}"]\n'
+    host = host_with("2.1.9", {CONFIG: config})
+    said = failure(go(KUBE, host, {}))
+    assert f"{CONFIG} imports {A_TOML} before it, which is not there" in said
+    assert said.endswith("take it out of imports")
+    assert etc(host) == {CONFIG: (config, 0o644)}
+    behind = host_with("2.1.9", {CONFIG: config.replace("[", f"[{IMPORTS[11:-2]}, ")})
+    assert go(KUBE, behind, {}).state == "converged"
+    assert is_for_kube(behind)
+
+
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize(
     ("text", "said"),
     [
+        ("\ufeffversion = 2\n", f"{CONFIG} line 1: it begins with a byte order mark (U+FEFF)"),
         (
             DOCKERS,
             f'{CONFIG} line 3 turns containerd\'s CRI plugin off, which the kubelet needs (disabled_plugins = ["cri"])',

@@ -16,6 +16,7 @@ from .step import Step
 
 SLOT = "<the secret>"  # what stands in a step's input in the place of the secret
 UNNAMED = "token"  # what a secret goes by where the settings have no reference for it
+IN_SECRETS = "it in secrets (with the role: bcd_converge_join_token)"
 MASK = "***"
 SHORTEST = 6  # characters: anything shorter is a word like others
 
@@ -65,7 +66,7 @@ class Given(NamedTuple):
 
     def missing(self, reference: str, predicted: bool = False) -> str:
         """Which secret was not given, and what to do, as the end of a sentence; a prediction only says what will be."""
-        which, where = ("a secret", self.option) if self.option else (f"the secret {reference!r}", "it in secrets")
+        which, where = ("a secret", self.option) if self.option else (f"the secret {reference!r}", IN_SECRETS)
         return f"{which}, which {'is to be given then' if predicted else f'was not given: give {where} and run again'}"
 
     def filled(self, step: Step) -> Step:

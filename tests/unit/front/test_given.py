@@ -101,7 +101,8 @@ def test_a_section_says_which_secrets_it_needs_and_does_the_rest() -> None:
     assert (waits["secrets_needed"], waits["unconverged"]) == ([REFERENCE], ["k8s-join"])
     (wait,) = of(waits, "k8s-join")["pending"]
     assert wait["message"] == (
-        f"k8s-join: open the gate needs the secret {REFERENCE!r}, which was not given: give it in secrets and run again"
+        f"k8s-join: open the gate needs the secret {REFERENCE!r}, which was not given: give it in secrets (with the "
+        "role: bcd_converge_join_token) and run again"
     )
     assert ("msg" in waits, host.text("/etc/sysctl"), host.heard) == (False, "x", [])
 
@@ -114,6 +115,12 @@ def test_with_its_secret_and_names_it_converges_and_nothing_shows_the_secret() -
     assert TOKEN not in repr((done, host.files, host.calls))
     again = converge(host)  # and needs none any more
     assert (again["changed"], again["secrets_needed"], len(host.heard)) == (False, [], 1)
+
+
+def test_white_space_around_a_secret_is_none_of_it() -> None:
+    host = Gates()
+    assert converge(host, secrets={REFERENCE: f" {TOKEN}\r\n"})["section"]["state"] == "CONVERGED"
+    assert to_unit({"token": f"{TOKEN}\n"}).secrets == {"token": Secret(TOKEN)}
 
 
 def test_a_plan_says_that_it_will_be_needed_and_does_not_wait_for_it() -> None:
@@ -144,7 +151,14 @@ def test_a_task_can_be_asked_to_fail_for_a_secret_and_for_nothing_else() -> None
 
 @pytest.mark.parametrize(
     ("value", "said"),
-    [(None, "null"), ("", "empty"), (123456789, "an integer"), ({"data": TOKEN}, "a mapping"), ([TOKEN], "a list")],
+    [
+        (None, "null"),
+        ("", "empty"),
+        (" \n", "empty"),
+        (123456789, "an integer"),
+        ({"data": TOKEN}, "a mapping"),
+        ([TOKEN], "a list"),
+    ],
 )
 def test_a_secret_is_a_string(value: Any, said: str) -> None:
     host = Gates()

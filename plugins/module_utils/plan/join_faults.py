@@ -90,8 +90,8 @@ def _cluster(words: str, want: Settings, node: str, _kubelet: str) -> Reason | N
         versions = VERSIONS.findall(words)
         seen = f" (it is {versions[-1]})" if versions else ""
         return Reason(
-            f"this kubeadm is too new for the cluster at {want.api_server}{seen}: install the cluster's own minor "
-            "release (kubernetesVersion), or have the cluster upgraded first",
+            f"this kubeadm is too new for the cluster at {want.api_server}{seen}: remove kubeadm, kubelet "
+            "and kubectl and set kubernetesVersion to the cluster's minor release, or have the cluster upgraded first",
             retryable=False,
         )
     if "Unauthorized" in words or "forbidden" in words:

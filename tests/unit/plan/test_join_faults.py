@@ -95,7 +95,7 @@ CRI = (
             ("x509: certificate is valid for 10.96.0.1",),
         ),
         (READY, False, ("a Node gpu-01 that is Ready", "kubectl delete node gpu-01", "host name")),
-        (SKEW, False, ("too new for the cluster", "v1.30.2"[1:], "kubernetesVersion")),
+        (SKEW, False, ("too new for the cluster", "v1.30.2"[1:], "remove kubeadm", "kubernetesVersion")),
         (
             checks(
                 'KubeletVersion]: Kubelet version "1.27.9" is lower than kubeadm can support. Please upgrade kubelet'

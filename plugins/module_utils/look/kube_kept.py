@@ -9,7 +9,7 @@ from ..core.host import Host
 from ..core.unknown import later
 from ..plan.kube_kept import SERVICE, Kept, is_dead
 from ..plan.kube_labels import Gpus
-from ..plan.kube_seen import Joined, Settings
+from ..plan.kube_seen import KUBELET_FLAGS, Joined, Settings
 from .systemd import service
 
 LINES = 20  # of the kubelet's log
@@ -22,16 +22,17 @@ def kept(host: Host, joined: Joined, want: Settings) -> Kept:
     from .kube_join import membership, node
 
     now = host.time()
-    kubelet = service(host, SERVICE)
+    kubelet, record = service(host, SERVICE), membership(host)
     is_quiet = kubelet.load == "not-found" or kubelet.runs
     return Kept(
         joined,
         None if is_dead(joined, now) else later(node, host, joined),
-        membership(host),
+        record,
         kubelet,
         now,
         later(gpus, host),
         "" if is_quiet else last_words(host),
+        (host.read(KUBELET_FLAGS) or "") if record else "",
     )
 
 

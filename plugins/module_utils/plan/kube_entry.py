@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from ..core.plan import Todo
 from ..core.step import Effect, Step, fail, run
-from .kube_seen import JOIN_FILE
+from .kube_seen import JOIN_FILE, KUBELET_FLAGS
 from .systemd import Service, control
 
 KUBELET = "kubelet.service"
@@ -23,7 +23,7 @@ LEFTOVERS = (
     BOOTSTRAP,  # kubeadm starts no join while this one, or the next one, is there
     CA,
     "/var/lib/kubelet/config.yaml",
-    "/var/lib/kubelet/kubeadm-flags.env",
+    KUBELET_FLAGS,
     "/var/lib/kubelet/instance-config.yaml",
 )
 KUBELET_PKI = "/var/lib/kubelet/pki"

@@ -40,4 +40,5 @@ def settle(todo: Todo, want: Settings, now: Any, past: Past) -> bool:
 def _shown(want: Settings, node: Node, labels: dict[str, str]) -> Membership:
     """What there is of ours on the Node."""
     labels = {key: value for key, value in labels.items() if node.labels.get(key) == value}
-    return Membership(want.api_server, want.pin, node.name, labels, registered(want.taints, (), node.taints))
+    taints = registered(want.taints, (), node.taints)
+    return Membership(want.api_server, want.pin, node.name, labels, taints, node.uid)

@@ -33,7 +33,8 @@ class Kept(NamedTuple):
     """What a member shows. `node` is None where there is no such Node, a value that raises where it cannot be asked.
 
     `record` is None where it was not us who joined this machine; `now` is unix time; `gpus` None where they do not
-    answer; `said` is the last that a kubelet said which does not run.
+    answer; `said` is the last that a kubelet said which does not run; `flags` is the text of KUBELET_FLAGS, where we
+    joined it.
     """
 
     joined: Joined
@@ -43,6 +44,7 @@ class Kept(NamedTuple):
     now: int
     gpus: Gpus | None = Gpus()
     said: str = ""
+    flags: str = ""
 
 
 def is_dead(joined: Joined, now: int) -> bool:
@@ -136,6 +138,10 @@ def _node(todo: Todo, want: Settings, now: Kept, past: Past) -> None:
                 f"the node {node.name} takes no new pods: an admin has cordoned it, or it was cordoned when this "
                 f"machine was handed back before (kubectl uncordon {node.name})"
             )
+    if now.record is not None and now.record.uid not in ("", node.uid):
+        from .kube_flags import registered_again
+
+        now = now._replace(record=registered_again(now.record, now.flags, node))
     _labels(todo, want, node, now, past)
     _taints(todo, want, node, now)
 
@@ -230,7 +236,7 @@ def _exact(want: Settings, node: Node, labels: dict[str, str], now: Kept) -> Mem
     from .kube_taints import registered
 
     taints = registered(want.taints, now.record.taints, node.taints)
-    return Membership(want.api_server, want.pin, node.name, labels, taints)
+    return Membership(want.api_server, want.pin, node.name, labels, taints, node.uid if now.record.uid else "")
 
 
 def _record(todo: Todo, membership: Membership) -> None:

@@ -33,6 +33,7 @@ def render(membership: Membership) -> str:
             "node": membership.node,
             "labels": dict(sorted(membership.labels.items())),
             "taints": [dict(taint._asdict()) for taint in sorted(membership.taints)],
+            "uid": membership.uid,
         }
     )
 
@@ -41,13 +42,15 @@ def parse(text: str) -> Membership:
     """What the text of the record says; raises StepFailed, not retryable, for one that is damaged."""
     found = state.parse(RECORD, text, _is_whole, LOST)
     taints = tuple(Taint(one["key"], one["value"], one["effect"]) for one in found["taints"])
-    return Membership(found["api_server"], found["ca_cert_sha256"], found["node"], found["labels"], taints)
+    head = (found["api_server"], found["ca_cert_sha256"], found["node"])
+    return Membership(*head, found["labels"], taints, found.get("uid", ""))
 
 
 def _is_whole(found: dict[str, Any]) -> bool:
     labels, taints = found.get("labels"), found.get("taints")
     return (
         all(isinstance(found.get(name), str) and found[name] for name in TEXTS)
+        and isinstance(found.get("uid", ""), str)
         and isinstance(labels, dict)
         and all(isinstance(value, str) for value in labels.values())
         and isinstance(taints, list)

@@ -42,6 +42,7 @@ def parse(text: str) -> Node:
         ),
         ready=conditions.get("Ready") == "True",
         unschedulable=spec.get("unschedulable") is True,
+        uid=str(metadata.get("uid") or ""),
     )
 
 
@@ -50,7 +51,7 @@ def render(node: Node) -> str:
     return json.dumps(
         {
             "kind": "Node",
-            "metadata": {"name": node.name, "labels": dict(node.labels)},
+            "metadata": {"name": node.name, "uid": node.uid, "labels": dict(node.labels)},
             "spec": {"taints": [dict(taint._asdict()) for taint in node.taints], "unschedulable": node.unschedulable},
             "status": {"conditions": [{"type": "Ready", "status": "True" if node.ready else "False"}]},
         }

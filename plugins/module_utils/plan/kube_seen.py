@@ -13,6 +13,7 @@ from ..core.state import STATE
 
 KUBELET_CONF = "/etc/kubernetes/kubelet.conf"
 KUBELET_CONFIG = "/var/lib/kubelet/config.yaml"
+KUBELET_FLAGS = "/var/lib/kubelet/kubeadm-flags.env"
 CONTROL_PLANE = "/etc/kubernetes/manifests/kube-apiserver.yaml"
 SOCKET = "unix:///run/containerd/containerd.sock"
 RECORD = f"{STATE}/k8s-join.json"
@@ -69,21 +70,24 @@ class Joined(NamedTuple):
 
 
 class Node(NamedTuple):
-    """The Node object of this machine, as the kubelet's own credentials show it."""
+    """The Node object of this machine, as the kubelet's own credentials show it; one that is made anew has another
+    `uid`."""
 
     name: str
     labels: Mapping[str, str] = {}
     taints: tuple[Taint, ...] = ()
     ready: bool = False
     unschedulable: bool = False
+    uid: str = ""
 
 
 class Membership(NamedTuple):
-    """What we recorded of a join of ours (RECORD): the cluster, the Node's name, the labels that we set, and the taints
-    that the Node showed of those that we asked for."""
+    """What we recorded of a join of ours (RECORD): the cluster, the Node's name, the labels that we set, the taints
+    that the Node showed of those that we asked for, and which Node it was that showed them ("": not known)."""
 
     api_server: str
     pin: str
     node: str
     labels: Mapping[str, str] = {}
     taints: tuple[Taint, ...] = ()
+    uid: str = ""

@@ -35,11 +35,13 @@ def settled(node: Node | None) -> tuple[Membership, ...]:
     )
     records = [step for step in todo.plan().steps if step.path == RECORD]
     assert [step.pays for step in records] == [(CLEAN,)] * len(records)
-    return tuple(parse(step.text) for step in records)
+    found = tuple(parse(step.text) for step in records)
+    assert [membership.uid for membership in found] == [node.uid for membership in found if node]
+    return tuple(membership._replace(uid="") for membership in found)
 
 
 def test_what_was_asked_for_and_is_there_is_ours() -> None:
-    node = Node(NODE, {"team": "ml", "pool": "a", "kubernetes.io/os": "linux"}, (OURS, MISSING, OTHERS))
+    node = Node(NODE, {"team": "ml", "pool": "a", "kubernetes.io/os": "linux"}, (OURS, MISSING, OTHERS), uid="1f2e")
     assert settled(node) == (Membership(SERVER, PIN, NODE, {"team": "ml", "pool": "a"}, (MISSING, OURS)),)
 
 

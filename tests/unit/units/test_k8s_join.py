@@ -341,6 +341,31 @@ def test_a_member_that_was_reset_by_hand_joins_again(cluster: Cluster) -> None:
     assert (done.state, done.failure, joins(host), cluster.labels(NODE)) == ("converged", None, 2, OURS)
 
 
+def test_what_a_node_that_was_deleted_registers_with_again_is_ours_to_take_back(cluster: Cluster) -> None:
+    """Its kubelet has the labels and taints of the join for good, whatever has left the settings since."""
+    host = KubeHost(cluster)
+    old, new = "old=1:NoSchedule", "new=1:NoSchedule"
+    assert passed(host, labels={"pool": "a", "team": "ml"}, taints=[old]).state == "converged"
+    now: dict[str, Any] = {"labels": {"team": "ml"}, "taints": [new]}
+    passed(host, "", **now)
+    cluster.admin(f"kubectl taint node {NODE} {new} old:NoSchedule- --overwrite")
+    cluster.admin(f"kubectl label node {NODE} pool=a")  # theirs, since it left the settings
+    done = passed(host, "", **now)
+    assert (done.changed, done.conditions, cluster.labels(NODE)["pool"]) == (True, (), "a")
+    assert passed(host, "", **now).changed is False
+    cluster.delete_node(NODE)
+    after = passed(host, "", **now)
+    assert (after.state, "pool" in cluster.labels(NODE), cluster.taints(NODE)) == ("converged", False, [old])
+    [condition] = after.conditions
+    command = f"kubectl taint node {NODE} {new} old:NoSchedule- --overwrite"
+    assert condition.message.endswith(command)
+    again = passed(host, "", **now)
+    assert (again.changed, again.conditions) == (False, after.conditions)
+    cluster.admin(command)
+    assert passed(host, "", **now).conditions == ()
+    assert cluster.taints(NODE) == [new]
+
+
 def test_the_server_of_kubelet_conf_may_be_another_than_the_one_that_was_joined(cluster: Cluster) -> None:
     host = KubeHost(cluster)
     address = cluster.url.replace("127.0.0.1", "localhost")

@@ -146,6 +146,19 @@ def test_taints_that_differ_are_told_and_the_printed_command_ends_it(cluster: Cl
     quiet(host, taints=wanted)
 
 
+def test_a_taint_that_only_leaves_the_settings_is_told_too(cluster: Cluster) -> None:
+    host = member(cluster, taints=(GPU, OLD))
+    outcome = go(host, taints=["nvidia.com/gpu=present:NoSchedule"])
+    (condition,) = outcome.conditions
+    command = "kubectl taint node gpu-01 nvidia.com/gpu=present:NoSchedule old:NoExecute- --overwrite"
+    assert condition.message.endswith(f" runs {command}")
+    (last,) = go(host).conditions
+    command = "kubectl taint node gpu-01 nvidia.com/gpu:NoSchedule- old:NoExecute- --overwrite"
+    assert last.message.endswith(f" runs {command}")
+    assert cluster.admin(command) == "node/gpu-01 untainted"
+    assert (go(host).conditions, cluster.taints("gpu-01")) == ((), [])
+
+
 def test_taints_of_the_controllers_are_no_drift(cluster: Cluster) -> None:
     cluster.faults.not_ready = True
     host = member(cluster)

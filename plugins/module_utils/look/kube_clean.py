@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from ..core.errors import NotReady, StepFailed
+from ..core.errors import NotReady, Refused, StepFailed
 from ..core.host import Host
 from ..core.plan import Past
 from ..core.unknown import is_known, later
@@ -37,7 +37,7 @@ def leaving(host: Host, past: Past) -> Leaving:
         member,
         record,
         service(host, SERVICE),
-        record.node if record else member.node if member else hostname(host),
+        record.node if record else member.node if member else default_name(host),
         (*((KUBELET_CONF,) if host.exists(KUBELET_CONF) else ()), *leftovers(host)),
         host.exists(CONTROL_PLANE),
     )
@@ -56,9 +56,15 @@ def leaving(host: Host, past: Past) -> Leaving:
     )
 
 
-def hostname(host: Host) -> str:
-    """The name that the kernel has for this machine."""
-    return (host.read("/proc/sys/kernel/hostname") or "").strip().lower()
+def default_name(host: Host) -> str:
+    """The Node's name by the host name that this machine has now; it may have had another one when it joined."""
+    from ..plan.node_name import node_name
+
+    bare = (host.read("/proc/sys/kernel/hostname") or "").strip()
+    try:
+        return node_name(bare)
+    except Refused:  # no Node can have it
+        return bare
 
 
 # -- the cluster's side

@@ -38,8 +38,8 @@ def check(given: dict[str, Any]) -> Settings:
     reference = found.get("joinTokenRef") or UNNAMED
     if TOKEN.fullmatch(reference):
         raise Refused(
-            f"{UNIT}: joinTokenRef is itself a bootstrap token, and not what names one, so all who read the settings "
-            "have it: correct joinTokenRef, and have an admin of the cluster delete this token and make a new one"
+            f"{UNIT}: joinTokenRef has the form of a bootstrap token, and is to name one: correct it, and where "
+            "it is one, all who read the settings have it: have an admin of the cluster delete it, and make another"
         )
     server = _read(found, "apiServer", endpoint)
     version = VERSION.fullmatch(found.get("kubernetesVersion", ""))

@@ -95,7 +95,7 @@ def plan(todo: Todo, now: Leaving, past: Past) -> bool:
             return False
     _rest(todo, now.kubelet, is_due)
     if now.record is not None:
-        todo.add(remove(RECORD, f"remove {RECORD}: this machine is a member no more"))
+        todo.add(remove(RECORD, f"remove {RECORD}: this machine is the node {now.record.node} no more"))
     _note_what_stays(todo, now.name)
     return True
 
@@ -111,7 +111,7 @@ def _leave(todo: Todo, now: Leaving, past: Past) -> None:
     elif UNIT in past.applied:
         if not now.kubelet.runs and not now.files:
             _rest(todo, now.kubelet, is_reset=False)
-        _note_what_stays(todo, now.name)
+        _note_what_stays(todo, f"{now.name}, or by the name that this machine had when it joined")
 
 
 def _undo_join(todo: Todo, now: Leaving) -> bool:

@@ -174,6 +174,17 @@ def test_a_membership_by_hand_is_not_taken_back_for_a_join_of_ours_that_was_kill
         assert not other.nodes[NODE].get("spec", {}).get("unschedulable")
 
 
+def test_the_node_that_stays_has_the_name_by_which_it_joined(cluster: Cluster) -> None:
+    host = KubeHost(cluster, name="GPU_01")
+    assert passed(host).state == "converged"
+    said = " ".join(go(UNIT, host, None).notes)
+    assert f"kubectl delete node {NODE}, or by the name that this machine had" in said
+    cluster.nodes.clear()
+    assert passed(host).state == "converged"
+    host.put("/proc/sys/kernel/hostname", "gpu-77\n")
+    assert any(f"is the node {NODE} no more" in line.action for line in go(UNIT, host, None).steps)
+
+
 # -- what keeps a kubelet from starting
 
 

@@ -26,9 +26,10 @@ from .containerd_seen import CALL, CNI, CONFIG, DEBIAN_CNI, SOCKET, UNIT_FILE, C
 from .unit_names import K8S_JOIN as UNIT
 
 
-def plan(todo: Todo, now: Containerd, past: Past) -> None:
+def plan(todo: Todo, now: Containerd, past: Past, cgroupfs: bool = False) -> None:
     """Plan our part of the drop-in, and a containerd that is enabled, runs and answers.
 
+    `cgroupfs`: this is a member whose kubelet is configured for other cgroups than systemd's; containerd 2.x tells it.
     Raises Refused, with the file, for a configuration that cannot be read or extended, or has no CRI.
     """
     if not go_on(todo, UNIT, now, past):
@@ -51,6 +52,11 @@ def plan(todo: Todo, now: Containerd, past: Past) -> None:
             f"{UNIT}: containerd listens at {now.address}, and the kubelet is told {SOCKET}: set address in [grpc] of "
             f"{CONFIG} to that, and run again"
         )
+    if cgroupfs and not is_modern(base):
+        from .kubelet_cgroups import left
+
+        todo.add(left())
+        return
     _refuse_mixed(now, main, base)
     _note(todo, now, base, cri)
     _plan_enabled(todo, now)

@@ -34,7 +34,8 @@ class Now(NamedTuple):
     """What a machine shows of being a worker.
 
     `allowed` is what root's configuration allows to join; `token_files` are files in which a killed pass has left the
-    token; `others` paths of other distributions. `kept` is the snapshot of a member, `entry` of a machine that is none.
+    token; `others` paths of other distributions. `swap_allowed` and `cgroupfs` are what a member's kubelet is
+    configured for, `kept` is the snapshot of a member, `entry` of a machine that is none.
     """
 
     allowed: Any
@@ -42,6 +43,7 @@ class Now(NamedTuple):
     control_plane: bool
     parts: Parts
     swap_allowed: bool = False
+    cgroupfs: bool = False
     token_files: tuple[str, ...] = ()
     joined: Joined | None = None
     kept: Any = None
@@ -133,11 +135,11 @@ def _parts(want: Settings, now: Now, past: Past) -> dict[str, Callable[[Todo], A
         "packages": lambda todo: kube_packages.plan(todo, want, now.parts.software, past),
         "kernel": lambda todo: kube_kernel.plan(todo, now.parts.kernel, past),
         "swap": lambda todo: swap.plan(todo, now.parts.swap, now.swap_allowed, past),
-        "containerd": lambda todo: _containerd(todo, now.parts, past),
+        "containerd": lambda todo: _containerd(todo, now.parts, past, now.cgroupfs),
     }
 
 
-def _containerd(todo: Todo, parts: Parts, past: Past) -> None:
+def _containerd(todo: Todo, parts: Parts, past: Past, cgroupfs: bool) -> None:
     """One that has to be installed first is looked at then."""
     if not parts.software.has_containerd:
         from .kube_install import RUNTIME
@@ -145,7 +147,7 @@ def _containerd(todo: Todo, parts: Parts, past: Past) -> None:
         raise NotKnownYet(RUNTIME)
     from .containerd_kube import plan as configure
 
-    configure(todo, parts.containerd, past)
+    configure(todo, parts.containerd, past, cgroupfs)
 
 
 def _stands(todo: Todo, want: Settings, now: Now, past: Past) -> bool:

@@ -14,7 +14,7 @@ from ..core.unknown import later
 from ..look.config import config
 from ..look.kube_join import member, token_files
 from ..plan import k8s_join as planner
-from ..plan.kube_seen import CONTROL_PLANE
+from ..plan.kube_seen import CONTROL_PLANE, KUBELET_CONFIG
 from ..plan.unit_names import K8S_JOIN as NAME
 
 HOST_NAME = "/proc/sys/kernel/hostname"
@@ -27,15 +27,12 @@ def look(host: Host, settings: planner.Settings | None, past: Past) -> planner.N
         from ..look.kube_clean import leaving
 
         return planner.Going(leaving(host, past), parts, token_files(host, False, past))
-    from ..look.swap import allowed
-
     joined = member(host, past)
     now = planner.Now(
         allowed=config(host).get("kubernetes", {}).get("allowed_clusters", ""),
         host_name=host.read(HOST_NAME) or "",
         control_plane=host.exists(CONTROL_PLANE),
         parts=parts,
-        swap_allowed=joined is not None and allowed(host),
         token_files=token_files(host, joined is not None, past),
         joined=joined,
     )
@@ -44,8 +41,14 @@ def look(host: Host, settings: planner.Settings | None, past: Past) -> planner.N
 
         return now._replace(entry=entry(host, past), others=others(host))
     from ..look.kube_kept import kept
+    from ..look.swap import allowed
+    from ..plan.kubelet_cgroups import takes_cgroupfs
 
-    return now._replace(kept=kept(host, joined, settings))
+    return now._replace(
+        swap_allowed=allowed(host),
+        cgroupfs=takes_cgroupfs(host.read(KUBELET_CONFIG) or ""),
+        kept=kept(host, joined, settings),
+    )
 
 
 def _parts(host: Host, settings: planner.Settings | None, past: Past) -> planner.Parts:

@@ -111,6 +111,27 @@ def test_what_is_secret_is_so_in_the_role_too() -> None:
     assert {name for name, option in of_the_role().items() if option.get("no_log")} == secret
 
 
+def test_a_task_that_has_the_token_shows_nothing_and_leaves_no_file() -> None:
+    """A module that breaks down shows what it was given, and one that is copied has it in a file."""
+    found = []
+    for path in sorted((TOP / "roles" / "bcd_converge" / "tasks").glob("*.yml")):
+        tasks = tasks_of(yaml.safe_load(path.read_text(encoding="utf-8")))
+        found += [task for task in tasks if "bcd_converge_token" in str(task)]
+    (task,) = found
+    assert task["no_log"] is True
+    assert task["vars"]["ansible_pipelining"] is True
+
+
+def tasks_of(tree: Any) -> Iterator[dict[str, Any]]:
+    """The tasks of a file of tasks, without the blocks that hold them."""
+    for task in tree:
+        inner = [task[key] for key in ("block", "rescue", "always") if key in task]
+        if not inner:
+            yield task
+        for more in inner:
+            yield from tasks_of(more)
+
+
 def test_the_token_of_a_join_is_no_option_of_the_role() -> None:
     """Ansible templates every option when it checks them, which would look the token up on every host."""
     assert "bcd_converge_join_token" not in of_the_role()

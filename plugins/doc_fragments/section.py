@@ -61,6 +61,8 @@ options:
       - Secrets, a string each, by the reference that names them. V(k8s-join) takes the token of a join by its
         C(joinTokenRef), and by V(token) where it has none.
       - They are needed when a step that is due takes one. RV(secrets_needed) says which are missing.
+      - Without pipelining Ansible copies a module to the host with its options in it, and where the run is killed that
+        file stays. So set C(ansible_pipelining=true) for a task with secrets, as the role C(bcd_converge) does.
     type: dict
   node_id:
     description: The control plane's name of this node, which V(k8s-join) makes a label of the Node.

@@ -48,6 +48,8 @@ options:
       - A bootstrap token. It is needed while a join is due, and otherwise not looked at. Until it is given the unit
         waits.
       - It reaches kubeadm in a file of root's that is gone when kubeadm ends, and is shown nowhere.
+      - Without pipelining Ansible copies a module to the host with its options in it, and where the run is killed that
+        file stays. So set C(ansible_pipelining=true) for the task, as the role C(bcd_converge) does.
     type: str
   join_token_ref:
     description:

@@ -11,10 +11,11 @@ from ..core.errors import NotReady, Refused, StepFailed
 from ..core.host import Host
 from ..core.plan import Past
 from ..core.unknown import is_known, later
+from ..plan import kube_pods
 from ..plan.holds import Hold
 from ..plan.kube_clean import FOLDER, MOUNTS, Leaving, is_ours
 from ..plan.kube_kept import SERVICE, is_dead
-from ..plan.kube_node import TIMEOUT, evictable, pods_address
+from ..plan.kube_node import TIMEOUT
 from ..plan.kube_seen import CONTROL_PLANE, KUBELET_CONF, Joined, Node
 from ..plan.systemd import Service
 from .systemd import service
@@ -81,12 +82,12 @@ def _node(host: Host, joined: Joined) -> Node | None:
 
 def _pods(host: Host, joined: Joined) -> tuple[str, ...]:
     """The pods that an eviction takes away; raises StepFailed where the API server does not tell."""
-    url = pods_address(joined.server, joined.node)
+    url = kube_pods.address(joined.server, joined.node)
     answer = host.get(url, TIMEOUT, joined.ca, joined.certificate)
     if answer.rc != 200:
         raise StepFailed(f"{url} answers with {answer.rc} {answer.err}: see what the API server says of it")
     try:
-        return evictable(answer.out)
+        return kube_pods.evictable(answer.out)
     except ValueError as fault:
         raise StepFailed(f"{url} gives no list of pods ({fault}): see what answers there") from None
 

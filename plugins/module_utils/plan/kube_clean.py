@@ -14,11 +14,12 @@ from typing import Any, NamedTuple
 from ..core.errors import NotReady, Refused, StepFailed
 from ..core.plan import Past, Todo
 from ..core.step import Effect, fail, known_after, remove, run
+from . import kube_pods
 from .debts import debt
 from .holds import Hold, claim
 from .kube_entry import CLEAN, LEFTOVERS, clean
 from .kube_kept import SERVICE, UNCORDON
-from .kube_node import address, pods_address, render
+from .kube_node import address, render
 from .kube_seen import CONTROL_PLANE, KUBELET_CONF, RECORD, SOCKET, Joined, Membership, Node
 from .systemd import Service, control
 from .unit_names import K8S_JOIN as UNIT
@@ -215,7 +216,7 @@ def _evict(todo: Todo, now: Leaving, seen: Node, joined: Joined, past: Past) -> 
     node = seen.name
     gone: list[Effect] = [
         Effect("answers", f"GET {address(joined.server, node)}", render(seen._replace(unschedulable=True))),
-        Effect("answers", f"GET {pods_address(joined.server, node)}", '{"items": []}'),
+        Effect("answers", f"GET {kube_pods.address(joined.server, node)}", '{"items": []}'),
     ]
     if now.mounts:
         gone.append(Effect("unknown", MOUNTS, f"the pods of the node {node} are evicted"))

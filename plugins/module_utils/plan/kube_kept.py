@@ -11,10 +11,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ..core.plan import Past, Todo
-from ..core.step import Effect, Step, fail, run
 from .kube_labels import Gpus, wanted
-from .kube_node import address, render
-from .kube_seen import DOMAIN, Joined, Membership, Node, Settings
+from .kube_seen import DOMAIN, Joined, Membership, Node, Settings, Taint
 from .systemd import Service, control
 
 SERVICE = "kubelet.service"
@@ -24,7 +22,6 @@ START = f"start {SERVICE}"  # what may come to nothing
 REGISTER = "register the node"
 UNCORDON = "uncordon the node"  # the debt of a removal that was not finished
 SETTLE = 30.0  # seconds for a kubelet that was started to stay up
-REGISTRATION = 60.0  # seconds for one to register its Node
 SOON = 7 * 86_400  # seconds: a kubelet renews its certificate, of a year, long before
 DRIFT = "KubernetesTaintsDrift"
 
@@ -58,7 +55,9 @@ def plan(todo: Todo, want: Settings, now: Kept, past: Past) -> None:
         now = now._replace(record=None)  # of a membership before, and this one is somebody else's
     with todo.lane(KUBELET):
         if is_dead(now.joined, now.now):
-            todo.add(_dead(now))
+            from .kube_kept_change import dead
+
+            todo.add(dead(now))
             return
         _kubelet(todo, now, past)
     with todo.lane(LABELS):
@@ -100,30 +99,15 @@ def _kubelet(todo: Todo, now: Kept, past: Past) -> None:
     todo.add(start._replace(retry=START in past.tried))
 
 
-def _dead(now: Kept) -> Step:
-    joined = now.joined
-    if joined.expires:
-        since = (now.now - joined.expires) // 86_400
-        what = f"{joined.certificate or 'in kubelet.conf'} ended {since} days ago by this machine's clock"
-    else:
-        what = f"{joined.certificate or 'in kubelet.conf'} is not there"
-    node = joined.node or "of this machine"
-    return fail(
-        "keep the kubelet's client certificate",
-        f"this machine has joined {joined.server}, but the kubelet's client certificate {what}, so that the cluster "
-        f"does not know it any more: have an admin of the cluster delete the node {node} and make "
-        "a new join token, take k8s-join out of the section (state: absent), and put it back with the token",
-        retryable=False,
-    )
-
-
 # -- its Node
 
 
 def _node(todo: Todo, want: Settings, now: Kept, past: Past) -> None:
     node = now.node
     if node is None:
-        _register(todo, now, past)
+        from .kube_kept_change import register
+
+        register(todo, now, past)
         return
     if not node.ready:  # a Node that is not known raises here
         todo.note(
@@ -132,7 +116,9 @@ def _node(todo: Todo, want: Settings, now: Kept, past: Past) -> None:
         )
     if node.unschedulable:
         if UNCORDON in past.owed:
-            node = _uncordon(todo, node, now)
+            from .kube_kept_change import uncordon
+
+            node = uncordon(todo, node, now)
         else:
             todo.note(
                 f"the node {node.name} takes no new pods: an admin has cordoned it, or it was cordoned when this "
@@ -144,48 +130,6 @@ def _node(todo: Todo, want: Settings, now: Kept, past: Past) -> None:
         now = now._replace(record=registered_again(now.record, now.flags, node))
     _labels(todo, want, node, now, past)
     _taints(todo, want, node, now)
-
-
-def _register(todo: Todo, now: Kept, past: Past) -> None:
-    """A kubelet registers its Node when it starts, and never again."""
-    name = now.joined.node
-    if not now.kubelet.runs:
-        todo.wait("NotReady", f"{now.joined.server} has no node {name}, which {SERVICE} registers once it runs")
-    elif REGISTER in past.tried:
-        todo.wait(
-            "NotReady",
-            f"{now.joined.server} has no node {name}, though {SERVICE} was started again to register it: see its log "
-            f"(journalctl -u {SERVICE}) and whether an admin deletes the node",
-        )
-    else:
-        todo.add(
-            control(
-                "restart",
-                SERVICE,
-                f"restart {SERVICE}, so that it registers the node {name}, which is not there",
-                barrier=True,
-                settle=REGISTRATION,
-                tries=REGISTER,
-                effects=(Effect("program", _get(now, name), f"{SERVICE} has registered the node {name}"),),
-            )
-        )
-
-
-def _uncordon(todo: Todo, node: Node, now: Kept) -> Node:
-    """A removal that had begun took pods away from here; the unit is back."""
-    from .kubectl import TIMEOUT, kubectl
-
-    then = node._replace(unschedulable=False)
-    todo.add(
-        run(
-            kubectl("uncordon", node.name),
-            f"let pods come to the node {node.name} again (uncordon)",
-            timeout=TIMEOUT,
-            pays=(UNCORDON,),
-            effects=(Effect("answers", _get(now, node.name), render(then)),),
-        )
-    )
-    return then
 
 
 def _labels(todo: Todo, want: Settings, node: Node, now: Kept, past: Past) -> None:
@@ -203,8 +147,9 @@ def _labels(todo: Todo, want: Settings, node: Node, now: Kept, past: Past) -> No
         recorded = exact._replace(labels={**{key: node.labels[key] for key in gone}, **labels})
         _record(todo, recorded)
     if due or gone:
-        then = {key: value for key, value in {**node.labels, **due}.items() if key not in gone}
-        _label(todo, due, gone, node, now, then)
+        from .kube_kept_change import label
+
+        label(todo, due, gone, node, now)
     if exact and exact != recorded:
         _record(todo, exact)
     if (due or gone) and now.record is None:
@@ -214,28 +159,15 @@ def _labels(todo: Todo, want: Settings, node: Node, now: Kept, past: Past) -> No
         )
 
 
-def _label(todo: Todo, due: dict[str, str], gone: list[str], node: Node, now: Kept, then: dict[str, str]) -> None:
-    from .kubectl import TIMEOUT, kubectl
-
-    words = [f"{key}={value}" for key, value in sorted(due.items())]
-    parts = [*([f"set {', '.join(words)}"] if due else []), *([f"remove {', '.join(gone)}"] if gone else [])]
-    todo.add(
-        run(
-            kubectl("label", "node", node.name, *words, *(f"{key}-" for key in gone), "--overwrite"),
-            f"label the node {node.name}: {' and '.join(parts)}",
-            timeout=TIMEOUT,
-            effects=(Effect("answers", _get(now, node.name), render(node._replace(labels=then))),),
-        )
-    )
-
-
 def _exact(want: Settings, node: Node, labels: dict[str, str], now: Kept) -> Membership | None:
     """The record as it is to be once the labels are; None where we have none of this machine."""
     if now.record is None:
         return None
-    from .kube_taints import registered
+    taints: tuple[Taint, ...] = ()
+    if want.taints or now.record.taints:
+        from .kube_taints import registered
 
-    taints = registered(want.taints, now.record.taints, node.taints)
+        taints = registered(want.taints, now.record.taints, node.taints)
     return Membership(want.api_server, want.pin, node.name, labels, taints, node.uid if now.record.uid else "")
 
 
@@ -260,7 +192,3 @@ def _taints(todo: Todo, want: Settings, node: Node, now: Kept) -> None:
             f"the taints of the node {node.name} are not those of the settings, and a node may not change its own: an "
             f"admin of the cluster runs {command(node.name, want.taints, differing.gone)}",
         )
-
-
-def _get(now: Kept, node: str) -> str:
-    return f"GET {address(now.joined.server, node)}"

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from ..core.errors import Refused
+from ..core.predict import listed
 from .distribution import Distribution
 from .kube_packages import OLDEST, OTHER_PROGRAMS, OTHERS, Software, is_served
 from .kube_seen import Settings
@@ -25,14 +26,15 @@ def refuse_unserved(want: Settings, now: Software) -> None:
     lack = now.lacks
     seen = now.packages.distribution
     if lack and not is_served(seen):
+        names = listed([*lack])
         raise Refused(
-            f"{UNIT}: {_listed(lack)} {'are' if len(lack) > 1 else 'is'} not installed, and on {_words(seen)} packages "
-            f"of Kubernetes are not installed here: install {_listed(lack)} by hand{_of(want)}, or use a distribution "
+            f"{UNIT}: {names} {'are' if len(lack) > 1 else 'is'} not installed, and on {_words(seen)} packages "
+            f"of Kubernetes are not installed here: install {names} by hand{_of(want)}, or use a distribution "
             "of the Debian or the Red Hat family"
         )
     if now.missing and not want.minor:
         raise Refused(
-            f"{UNIT}: {_listed(now.missing)} {'are' if len(now.missing) > 1 else 'is'} not installed, and no "
+            f"{UNIT}: {listed([*now.missing])} {'are' if len(now.missing) > 1 else 'is'} not installed, and no "
             "kubernetesVersion says which minor release to install: set it to the cluster's, as 1.NN"
         )
     if now.missing and int(want.minor.split(".")[1]) < OLDEST:
@@ -42,10 +44,6 @@ def refuse_unserved(want: Settings, now: Software) -> None:
         )
     if lack:
         refuse_image(now.packages, lack)
-
-
-def _listed(names: tuple[str, ...]) -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
 def _words(seen: Distribution) -> str:

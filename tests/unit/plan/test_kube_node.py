@@ -12,11 +12,10 @@ import pytest
 
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.errors import StepFailed
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan import kube_membership as record
+from ansible_collections.bettercompute.bcd.plugins.module_utils.plan import kube_pods
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.kube_node import (
     address,
-    evictable,
     parse,
-    pods_address,
     render,
 )
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.kube_seen import Membership, Node, Taint
@@ -52,7 +51,7 @@ def pod(name: str, owner: str = "", phase: str = "Running", **annotations: str) 
 
 def test_addresses() -> None:
     assert address("https://10.0.0.1:6443/", "gpu-01") == "https://10.0.0.1:6443/api/v1/nodes/gpu-01"
-    assert pods_address("https://[::1]:6443", "gpu-01") == (
+    assert kube_pods.address("https://[::1]:6443", "gpu-01") == (
         "https://[::1]:6443/api/v1/pods?fieldSelector=spec.nodeName%3Dgpu-01"
     )
 
@@ -95,10 +94,14 @@ def test_which_pods_an_eviction_takes_away() -> None:
         pod("done", "Job", "Succeeded"),
         pod("broken", "Job", "Failed"),
     ]
-    assert evictable(json.dumps({"kind": "PodList", "items": items})) == ("default/bare", "default/db", "default/job")
-    assert evictable('{"items": null}') == ()
+    assert kube_pods.evictable(json.dumps({"kind": "PodList", "items": items})) == (
+        "default/bare",
+        "default/db",
+        "default/job",
+    )
+    assert kube_pods.evictable('{"items": null}') == ()
     with pytest.raises(ValueError, match="no list"):
-        evictable('{"items": 1}')
+        kube_pods.evictable('{"items": 1}')
 
 
 # -- the record

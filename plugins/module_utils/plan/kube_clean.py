@@ -17,10 +17,10 @@ from ..core.step import Effect, fail, known_after, remove, run
 from . import kube_pods
 from .debts import debt
 from .holds import Hold, claim
-from .kube_entry import CLEAN, LEFTOVERS, clean
+from .kube_entry import LEFTOVERS, clean
 from .kube_kept import SERVICE, UNCORDON
 from .kube_node import address, render
-from .kube_seen import CONTROL_PLANE, KUBELET_CONF, RECORD, SOCKET, Joined, Membership, Node
+from .kube_seen import CLEAN, CONTROL_PLANE, KUBELET_CONF, RECORD, SOCKET, Joined, Membership, Node
 from .systemd import Service, control
 from .unit_names import K8S_JOIN as UNIT
 
@@ -120,8 +120,7 @@ def _undo_join(todo: Todo, now: Leaving) -> bool:
     if now.is_joining:
         todo.wait("NotReady", "the kubeadm join of a pass that was killed still runs: wait for its end and run again")
         return False
-    if now.kubelet.enabled in ENABLED:
-        todo.add(control("disable", SERVICE))
+    _rest(todo, now.kubelet, is_reset=bool(now.files))  # which else the cleaning stops
     clean(todo, now.files, now.kubelet)
     return True
 

@@ -16,15 +16,19 @@ from ansible_collections.bettercompute.bcd.plugins.module_utils.core.host import
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.plan import Answer
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.records import Records
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.step import run
-from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.kube_entry import BOOTSTRAP, CLEAN
-from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.kube_seen import JOIN_FILE, KUBELET_CONF
+from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.kube_seen import (
+    BOOTSTRAP,
+    CLEAN,
+    JOIN_FILE,
+    KUBELET_CONF,
+)
 from ansible_collections.bettercompute.bcd.plugins.module_utils.units.k8s_join import UNIT
 from tests.cluster.control_plane import TOKEN, Cluster
 from tests.cluster.kubeadm import kubeadm
 from tests.unit.fake_host import Killed
 from tests.unit.kube_host import KubeHost
-from tests.unit.kube_passes import NODE, joins, message, passed, waits
-from tests.unit.promises import go
+from tests.unit.kube_passes import NODE, given, joins, message, passed, waits
+from tests.unit.promises import check_is_truthful, go
 
 SECRET = TOKEN.partition(".")[2]
 OWN_FAULT = "collection's own"
@@ -183,6 +187,28 @@ def test_the_node_that_stays_has_the_name_by_which_it_joined(cluster: Cluster) -
     assert passed(host).state == "converged"
     host.put("/proc/sys/kernel/hostname", "gpu-77\n")
     assert any(f"is the node {NODE} no more" in line.action for line in go(UNIT, host, None).steps)
+
+
+@pytest.mark.parametrize("stage", ["preflight", "kubelet-start", "kubelet-wait-bootstrap", "done"])
+@pytest.mark.parametrize("boots", [False, True])
+@pytest.mark.parametrize("wanted", [True, False])
+def test_check_mode_is_truthful_after_a_join_that_was_killed(
+    cluster: Cluster, stage: str, boots: bool, wanted: bool
+) -> None:
+    def machine() -> KubeHost:
+        cluster.nodes.clear()
+        host = KubeHost(cluster)
+        host.swap_on()
+        host.dies_at = stage
+        with pytest.raises(Killed):
+            passed(host)
+        if boots:
+            host.boot()
+        host.calls.clear()
+        return host
+
+    settings = machine().settings() if wanted else None
+    assert check_is_truthful(UNIT, machine, settings, given()).state == "converged"
 
 
 # -- what keeps a kubelet from starting

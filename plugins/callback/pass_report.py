@@ -12,7 +12,8 @@ short_description: One table at the end of what the run did to each host
 version_added: 0.1.0
 description:
   - Prints, after the recap, each host's state, the units that changed, what it waits for and what failed, the failing
-    hosts first, and below it every reason in full, of a failure whether another run may help, and the units' notes.
+    hosts first, and below it every reason in full, of a failure whether another run may help, and the units' conditions
+    and notes. What many hosts say is told once, also where it differs in each host's own name alone.
   - Of a plan, and under C(--check), also every step that each host's units would take.
   - Reads the results of the collection's modules as they come in. A run without any prints nothing.
 requirements:

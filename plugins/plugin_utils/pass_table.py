@@ -86,7 +86,10 @@ class Pass:
         widths = [max(len(row[column]) for row in rows) for column in range(len(header))]
         table = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in rows]
         told = [
-            (name, said) for say in (self._failures, self._waits, self._notes) for name in names for said in say(name)
+            (name, said)
+            for say in (self._failures, self._waits, self._conditions, self._notes)
+            for name in names
+            for said in say(name)
         ]
         plans = [(name, "\n".join(self._steps(name))) for name in names]
         sayings = [f"{_few(hosts)}: {said}" for hosts, said in _alike(told)]
@@ -141,6 +144,10 @@ class Pass:
 
         return self._merged(host, waits)
 
+    def _conditions(self, host: str) -> list[str]:
+        """Faults that others act on, of units that wait for nothing and so have not told them yet."""
+        return self._merged(host, lambda unit: [] if unit["pending"] else map(_condition, unit.get("conditions") or ()))
+
     def _notes(self, host: str) -> list[str]:
         return [f"note: {said}" for said in self._merged(host, lambda unit: map(_short, unit.get("notes") or ()))]
 
@@ -184,6 +191,10 @@ def _due(unit: Mapping[str, Any]) -> list[str]:
 def _failure(unit: Mapping[str, Any]) -> str:
     """Why the unit failed, and whether another run may help."""
     return f"{unit['msg']} ({AGAIN if unit.get('retryable') else NEVER})"
+
+
+def _condition(each: Mapping[str, Any]) -> str:
+    return f"{each['type']}: {each['message']}"
 
 
 def _is_unit(result: Mapping[str, Any]) -> bool:

@@ -116,6 +116,25 @@ def test_a_host_s_name_inside_a_longer_one_stays() -> None:
     ]
 
 
+def test_a_condition_of_a_converged_unit_is_told() -> None:
+    drift = {
+        "type": "KubernetesTaintsDrift",
+        "status": "true",
+        "reason": "NodeRestriction",
+        "message": "an admin runs x",
+    }
+    down = {"type": "FabricManagerDown", "status": "true", "reason": "NotRunning", "message": "it is down"}
+    waiting = unit(
+        "fabric-manager", "progressing", pending=waits("NotReady", "the fabric is not up"), conditions=[down]
+    )
+    lines = told(a=plan("PROGRESSING", unit("k8s-join", conditions=[drift], notes=["x stays"]), waiting))
+    assert lines[2:] == [
+        "a: fabric-manager: the fabric is not up",
+        "a: k8s-join: KubernetesTaintsDrift: an admin runs x",
+        "a: note: k8s-join: x stays",
+    ]
+
+
 def test_failures_come_first() -> None:
     wait = unit("cpu", "progressing", pending=waits("RebootRequired", REBOOT))
     lines = told(

@@ -37,6 +37,16 @@ CREATED = "# Created by bettercompute.bcd, which edits nothing in it but imports
 Path = tuple[str, ...]
 
 
+def judge(unit: str, now: Containerd, dumps: tuple[Table, Table, Table], parts: Parts, fresh: bool, cni: bool) -> None:
+    """Refuse a candidate that comes to nothing, or changes what is not of our parts.
+
+    `dumps` are of the files as they are, of those with what an import of ours brings along, and of the candidate.
+    """
+    before, base, after = dumps
+    refuse_idle(unit, now, after, parts)
+    refuse_lost(unit, now, [*lost(before, after, parts, fresh, cni), *brought(before, base)])
+
+
 def refuse_idle(unit: str, now: Containerd, after: Table, parts: Parts) -> None:
     """Refuse a drop-in of which what it is for does not come out."""
     cri = cri_of(after)

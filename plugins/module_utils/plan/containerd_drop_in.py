@@ -51,13 +51,9 @@ def keep(todo: Todo, unit: str, seen: Containerd, base: Table, parts: Parts, pas
         before = effective(unit, seen, "", past, newly=False)
     config, text = _config(now), _drop_in(now, base, parts)
     if seen.ours is None or seen.ours.text != text or config != seen.text:
-        from .containerd_check import brought, lost, refuse_idle, refuse_lost
+        from .containerd_check import judge
 
-        after = effective(unit, now, text, past)
-        refuse_idle(unit, now, after, parts)
-        refuse_lost(
-            unit, now, [*lost(before, after, parts, fresh, bool(_cni(now, base, parts))), *brought(before, base)]
-        )
+        judge(unit, now, (before, base, effective(unit, now, text, past)), parts, fresh, bool(_cni(now, base, parts)))
     refuse_link(now.path, now.ours, unit)
     if config != seen.text:
         refuse_link(CONFIG, now.config, unit)

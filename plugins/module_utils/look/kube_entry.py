@@ -9,8 +9,8 @@ from ..core.errors import Unreadable
 from ..core.host import Host
 from ..core.plan import Past
 from ..core.unknown import later
-from ..plan.kube_entry import CLEAN, CLIENT, KUBELET, KUBELET_PKI, LEFTOVERS, OTHERS, Entry
-from ..plan.kube_seen import KUBELET_CONF, RECORD
+from ..plan.kube_entry import CLIENT, KUBELET, KUBELET_PKI, LEFTOVERS, OTHERS, Entry
+from ..plan.kube_seen import CLEAN, KUBELET_CONF, RECORD
 from .kube_kept import gpus, last_words
 from .systemd import service
 

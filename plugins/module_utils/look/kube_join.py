@@ -10,8 +10,7 @@ from ..core.host import Host
 from ..core.plan import Past
 from ..plan import kube_node, kubeconfig
 from ..plan.certificate import Certificate, read_all
-from ..plan.kube_entry import BOOTSTRAP, CLEAN
-from ..plan.kube_seen import JOIN_FILE, KUBELET_CONF, RECORD, Joined, Membership, Node
+from ..plan.kube_seen import BOOTSTRAP, CLEAN, JOIN_FILE, KUBELET_CONF, RECORD, Joined, Membership, Node
 from ..plan.unit_names import K8S_JOIN as UNIT
 
 USER = "system:node:"  # before the Node's name, in the name that the kubelet's certificate is for

@@ -12,8 +12,7 @@ from ..core.errors import NotKnownYet, Refused, StepFailed
 from ..core.plan import Past, Plan, Todo
 from .allowed_clusters import refuse_others
 from .k8s_join_settings import FIELDS, check
-from .kube_entry import CLEAN, Entry, forget_token
-from .kube_seen import CONTROL_PLANE, KUBELET_CONF, Joined, Settings
+from .kube_seen import CLEAN, CONTROL_PLANE, KUBELET_CONF, Joined, Settings
 from .node_name import node_name
 from .unit_names import K8S_JOIN as UNIT
 
@@ -47,7 +46,7 @@ class Now(NamedTuple):
     token_files: tuple[str, ...] = ()
     joined: Joined | None = None
     kept: Any = None
-    entry: Entry = Entry()
+    entry: Any = None
     others: tuple[str, ...] = ()
 
 
@@ -95,13 +94,22 @@ def _refuse_stranger(want: Settings, joined: Joined, name: str) -> None:
         has = " and ".join(f"sha256:{pin}" for pin in joined.pins) or "none"
         raise Refused(
             f"{UNIT}: this machine is a member of another cluster ({KUBELET_CONF} names {joined.server}, whose CA has "
-            f"{has}, and caCertSha256 is sha256:{want.pin}): to move it, {RESET}"
+            f"{has}, and caCertSha256 is sha256:{want.pin}): correct it, or, to move the machine, {RESET}"
         )
     if joined.node and joined.node != name:
         raise Refused(
             f"{UNIT}: this machine has joined as the Node {joined.node}, and its host name now makes it {name}: give "
             f"it its host name back (hostnamectl set-hostname), or {RESET}"
         )
+
+
+def _forget_token(todo: Todo, paths: tuple[str, ...]) -> None:
+    """First of all, whatever else comes to nothing."""
+    if paths:
+        from .kube_entry import forget_token
+
+        with todo.lane("token"):
+            todo.add(*map(forget_token, paths))
 
 
 # -- a worker
@@ -111,9 +119,7 @@ def plan(want: Settings, now: Now, past: Past) -> Plan:
     """Packages, kernel, swap, containerd; then the join, or all that keeps a member one."""
     name = _refuse(want, now, past)
     todo = Todo()
-    with todo.lane("token"):
-        for path in now.token_files:
-            todo.add(forget_token(path))
+    _forget_token(todo, now.token_files)
     if now.joined is None:
         if _stands(todo, want, now, past):
             from .kube_join import plan as join
@@ -189,9 +195,7 @@ def _member(todo: Todo, want: Settings, now: Now, past: Past) -> None:
 def absent(now: Going, past: Past) -> Plan:
     """The membership first; then what was there for it."""
     todo = Todo()
-    with todo.lane("token"):
-        for path in now.token_files:
-            todo.add(forget_token(path))
+    _forget_token(todo, now.token_files)
     from . import containerd_kube, kube_clean, kube_kernel, kube_packages, swap
 
     if not kube_clean.plan(todo, now.leaving, past):

@@ -12,12 +12,10 @@ from typing import Any, NamedTuple
 
 from ..core.plan import Todo
 from ..core.step import Effect, Step, fail, run
-from .kube_seen import JOIN_FILE, KUBELET_FLAGS
+from .kube_seen import BOOTSTRAP, CLEAN, JOIN_FILE, KUBELET_FLAGS
 from .systemd import Service, control
 
 KUBELET = "kubelet.service"
-CLEAN = "clean join"  # the debt of a join of ours: it is settled by our record, or by the cleaning
-BOOTSTRAP = "/etc/kubernetes/bootstrap-kubelet.conf"  # has the token
 CA = "/etc/kubernetes/pki/ca.crt"
 LEFTOVERS = (
     BOOTSTRAP,  # kubeadm starts no join while this one, or the next one, is there

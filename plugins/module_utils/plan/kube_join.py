@@ -20,8 +20,8 @@ from . import join_faults
 from .debts import debt
 from .join_configuration import OLDEST, VALIDATES, render
 from .k8s_join_settings import TOKEN
-from .kube_entry import BOOTSTRAP, CLEAN, KUBELET, Entry, clean, masked
-from .kube_seen import JOIN_FILE, KUBELET_CONF, KUBELET_CONFIG, RECORD, Settings
+from .kube_entry import KUBELET, Entry, clean, masked
+from .kube_seen import BOOTSTRAP, CLEAN, JOIN_FILE, KUBELET_CONF, KUBELET_CONFIG, RECORD, Settings
 from .packages_index import said
 from .program_version import release_in
 from .systemd import control

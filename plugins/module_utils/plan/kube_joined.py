@@ -9,11 +9,10 @@ from typing import Any
 
 from ..core.errors import NotReady
 from ..core.plan import Past, Todo
-from .kube_entry import CLEAN
 from .kube_join import LANE, OUTCOME
 from .kube_labels import wanted
 from .kube_membership import record
-from .kube_seen import Membership, Node, Settings
+from .kube_seen import CLEAN, Membership, Node, Settings
 from .kube_taints import registered
 from .unit_names import K8S_JOIN as UNIT
 

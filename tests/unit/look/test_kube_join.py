@@ -13,8 +13,10 @@ import pytest
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.errors import NotReady, Refused, StepFailed
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.plan import Answer, Past
 from ansible_collections.bettercompute.bcd.plugins.module_utils.look import kube_entry, kube_join
-from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.kube_entry import BOOTSTRAP, CA, CLEAN
+from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.kube_entry import CA
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.kube_seen import (
+    BOOTSTRAP,
+    CLEAN,
     JOIN_FILE,
     KUBELET_CONF,
     RECORD,

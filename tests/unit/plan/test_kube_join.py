@@ -21,9 +21,9 @@ from ansible_collections.bettercompute.bcd.plugins.module_utils.core.secret impo
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.step import Step
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.join_configuration import render
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.join_faults import reason
-from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.kube_entry import BOOTSTRAP, Entry
+from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.kube_entry import Entry
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.kube_join import SCRIPT, attempt, plan
-from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.kube_seen import JOIN_FILE, Settings
+from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.kube_seen import BOOTSTRAP, JOIN_FILE, Settings
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.systemd import Service
 
 TOKEN = "abcdef.0123456789abcdef"

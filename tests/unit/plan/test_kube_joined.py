@@ -6,11 +6,11 @@
 from __future__ import annotations
 
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.plan import Past, Todo
-from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.kube_entry import CLEAN
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.kube_joined import settle
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.kube_kept import Kept
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.kube_membership import parse
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.kube_seen import (
+    CLEAN,
     RECORD,
     Joined,
     Membership,

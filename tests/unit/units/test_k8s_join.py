@@ -13,8 +13,14 @@ import pytest
 
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.plan import Answer
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.records import Records
-from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.kube_entry import BOOTSTRAP, CLEAN, LEFTOVERS
-from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.kube_seen import JOIN_FILE, KUBELET_CONF, RECORD
+from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.kube_entry import LEFTOVERS
+from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.kube_seen import (
+    BOOTSTRAP,
+    CLEAN,
+    JOIN_FILE,
+    KUBELET_CONF,
+    RECORD,
+)
 from ansible_collections.bettercompute.bcd.plugins.module_utils.units.k8s_join import UNIT
 from tests.cluster.control_plane import TOKEN, Cluster
 from tests.unit.fake_host import Killed

@@ -12,14 +12,9 @@ from typing import Any, Callable
 import pytest
 
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.step import File
-from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.kube_entry import (
-    BOOTSTRAP,
-    CA,
-    CLIENT,
-    KUBELET_PKI,
-    OTHERS,
-)
+from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.kube_entry import CA, CLIENT, KUBELET_PKI, OTHERS
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.kube_seen import (
+    BOOTSTRAP,
     CONTROL_PLANE,
     KUBELET_CONF,
     KUBELET_CONFIG,

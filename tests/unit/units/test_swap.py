@@ -552,7 +552,12 @@ def test_a_device_that_has_another_number_after_a_boot_is_found(source: str, lin
     assert len(json.loads(host.text(RECORD) or "")["areas"]) == 1
     host.reboot()
     host.links[link] = f"{target}dm-1"
-    host.programs["swapon"] = lambda _host, argv: (host.turn_on(host.links[argv[-1]].replace(target, "/dev/")), OK)[1]
+
+    def swapon(_host: FakeHost, argv: tuple[str, ...]) -> Answer:
+        host.turn_on(host.links[argv[-1]].replace(target, "/dev/"))
+        return OK
+
+    host.programs["swapon"] = swapon
     planned = go(UNIT, host, None, check=True)
     outcome = go(UNIT, host, None)
     assert (outcome.state, lines(outcome)) == ("converged", lines(planned))

@@ -100,7 +100,8 @@ def _load(name: str, now: Kernel) -> Step:
     effects = [Effect("file", f"/sys/module/{name}/refcnt", "0\n")]
     if name == "br_netfilter":
         effects.append(Effect("appears", BRIDGE, f"the module {name} is loaded"))
-    return run(("modprobe", "--", name), f"load the module {name}", effects=tuple(effects))
+    barrier = name == "br_netfilter"  # what it brings is set before anything else, which may be held back or fail
+    return run(("modprobe", "--", name), f"load the module {name}", effects=tuple(effects), barrier=barrier)
 
 
 def _plan_value(todo: Todo, key: Key, now: Kernel) -> None:

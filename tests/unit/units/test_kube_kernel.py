@@ -12,7 +12,7 @@ import pytest
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.errors import Refused
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.host import Host
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.plan import Answer, Past, Plan, Todo, Unit
-from ansible_collections.bettercompute.bcd.plugins.module_utils.core.step import File
+from ansible_collections.bettercompute.bcd.plugins.module_utils.core.step import File, run
 from ansible_collections.bettercompute.bcd.plugins.module_utils.look.kube_kernel import kernel, parse_filesystems
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan import kube_kernel as planner
 from tests.unit.fake_host import FakeHost
@@ -101,6 +101,25 @@ def test_values_that_a_rule_sets_to_0_when_the_module_comes_are_set_to_1_after_i
     assert f"set {IPTABLES} to 1 (now: 0)" in lines(outcome)
     assert [host.text(path) for path in IN_BRIDGE] == ["1\n", "1\n"]
     second_pass_is_quiet(UNIT, host, {})
+
+
+@pytest.mark.parametrize("held", [True, False])
+def test_values_are_set_although_what_follows_is_held_back_or_fails(held: bool) -> None:
+    """In the unit all of it is one trunk: swap comes next, which may be neither allowed nor possible."""
+    behind = run(("swapoff", "-a"), "turn swap off", disruption="service")
+
+    def more(_settings: Any, now: planner.Kernel, past: Past) -> Plan:
+        todo = Todo()
+        planner.plan(todo, now, past)
+        todo.add(behind)
+        return todo.plan()
+
+    host = with_files({"/etc/udev/set-to-0": ""})
+    outcome = go(UNIT._replace(plan=more), host, {}, max_disruption="none" if held else "gpu")
+    assert [wait.reason for wait in outcome.pending] == (["HeldBack"] if held else [])
+    assert (outcome.failure is None) is held
+    assert [host.text(path) for path in (*IN_BRIDGE, FORWARD)] == ["1\n"] * 3
+    assert SYSCTL in host.files
 
 
 @pytest.mark.parametrize("files", [{}, {"/etc/udev/set-to-0": ""}, {"/sys/module/tun/refcnt": "0\n"}])

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from .kube_seen import Settings
 
+NOT_PUBLIC = re.compile(r'"cluster-info" (?:is forbidden|not found)|cluster-info ConfigMap: Unauthorized')
 PINS = re.compile(r"sha256:[0-9a-fA-F]{64}")
 VERSIONS = re.compile(r'(?:control plane version >= *|version: *)"?v?([0-9]+\.[0-9]+(?:\.[0-9]+)?)', re.IGNORECASE)
 CHECK = re.compile(r"\[ERROR ([\w.-]+)\]: *(.*?)(?= *\[(?:ERROR|WARNING|preflight)\b|$)")
@@ -70,6 +71,12 @@ def _discovery(words: str, want: Settings, _node: str, _kubelet: str) -> Reason 
             f"caCertSha256, sha256:{want.pin}, is not the pin of the CA at {want.api_server}{has}: correct apiServer "
             "or caCertSha256, unless somebody else answers there",
             retryable=False,
+        )
+    if NOT_PUBLIC.search(words):
+        return Reason(
+            f"{want.api_server} answers, and does not show its cluster-info to machines that have only a token "
+            f"({words}): have an admin of the cluster make it public (kubeadm init phase bootstrap-token), and "
+            "let the API server take anonymous requests for it"
         )
     if "cluster-info" in words or "couldn't validate the identity of the API Server" in words:
         return Reason(f"{want.api_server} gives no answer to this machine ({words}): see the address and the network")

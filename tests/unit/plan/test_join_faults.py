@@ -89,6 +89,14 @@ CRI = (
         (UNPINNED, False, (f"sha256:{PIN}", f"sha256:{THEIRS}", "caCertSha256")),
         (UNREACHED, True, (SERVER, "connection refused", "network")),
         (UNREACHED.replace("connect: connection refused", "i/o timeout"), True, ("i/o timeout",)),
+        *(
+            (f"{IDENTITY}failed to request the cluster-info ConfigMap: {why}", True, ("does not show", "anonymous"))
+            for why in (
+                'configmaps "cluster-info" is forbidden: User "system:anonymous" cannot get resource "configmaps"',
+                'configmaps "cluster-info" not found',
+                "Unauthorized",
+            )
+        ),
         (
             IDENTITY + "failed to request the cluster-info ConfigMap: x509: certificate is valid for 10.96.0.1",
             True,

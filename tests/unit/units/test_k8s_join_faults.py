@@ -25,7 +25,7 @@ from tests.cluster.kubeadm import kubeadm
 from tests.unit import kube_host
 from tests.unit.fake_host import FakeHost
 from tests.unit.kube_host import KubeHost, allowed
-from tests.unit.kube_passes import NODE, given, joins, message, passed, shows
+from tests.unit.kube_passes import NODE, actions, given, joins, message, passed, shows
 from tests.unit.promises import a_kill_loses_nothing
 
 SECRET = TOKEN.partition(".")[2]
@@ -305,6 +305,17 @@ def test_one_pin_of_a_bundle_is_enough(cluster: Cluster) -> None:
         host = KubeHost(cluster)
         assert passed(host).state == "converged"
         assert passed(host, "").changed is False
+
+
+def test_while_the_packages_wait_for_their_repository_nothing_is_joined(cluster: Cluster) -> None:
+    host = KubeHost(cluster, installed=False)
+    net = host.apt.shelf.net
+    gone = {address: net.pop(address) for address in list(net)}
+    done = passed(host)
+    assert (done.state, done.failure, [wait.reason for wait in done.pending]) == ("progressing", None, ["NotReady"])
+    assert not any(action.startswith("join ") for action in actions(done))
+    net.update(gone)
+    assert passed(host).state == "converged"
 
 
 def test_a_kubelet_that_has_its_certificate_when_kubeadm_gives_up_is_a_member(cluster: Cluster) -> None:

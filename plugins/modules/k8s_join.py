@@ -18,6 +18,7 @@ description:
     kubelet configuration allows swap, it is left alone.
   - Gives containerd the systemd cgroup driver, and CDI where it has it. A configuration in which a key of anyone else
     would change is refused, with nothing written, and what a restarted containerd does not answer with is taken back.
+    A containerd 1.x of a member whose kubelet is configured for cgroupfs is left as it is, and the way over is said.
   - Joins while C(/etc/kubernetes/kubelet.conf) is not there, with a time limit at each stage. It has joined when the
     Node is seen with the kubelet's own credentials. What a join of ours that failed left behind is cleaned, what others
     left is refused.

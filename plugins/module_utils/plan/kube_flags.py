@@ -3,7 +3,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What a kubelet registers its Node with, at each time that it makes one: the arguments that kubeadm wrote at the join.
 
-A Node that an admin deleted comes back as the settings of that day had it, whatever has left them since.
+A Node that an admin deleted comes back as the settings of that day had it, whatever has left them since. The labels
+in kubernetes.io that a kubelet may set, such as topology.kubernetes.io/zone, it sets on a Node that is there too,
+whenever it starts (kubelet, updateDefaultLabels).
 """
 
 from __future__ import annotations
@@ -22,6 +24,11 @@ def registered_again(record: Membership, flags: str, node: Node) -> Membership:
     more = {(one.key, one.effect): one for one in node.taints if one.words in taints}
     ours = {**{(one.key, one.effect): one for one in record.taints}, **more}
     return record._replace(labels={**again, **record.labels}, taints=tuple(sorted(ours.values())))
+
+
+def registers(flags: str, key: str, value: str) -> bool:
+    """Whether the kubelet's arguments have the label."""
+    return f"{key}={value}" in _listed(flags, "node-labels")
 
 
 def _listed(flags: str, name: str) -> set[str]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ..core.plan import Past, Todo
-from .kube_labels import Gpus, wanted
+from .kube_labels import ALLOWED, Gpus, wanted
 from .kube_seen import DOMAIN, Joined, Membership, Node, Settings, Taint
 from .systemd import Service, control
 
@@ -140,7 +140,8 @@ def _labels(todo: Todo, want: Settings, node: Node, now: Kept, past: Past) -> No
     labels = wanted(want, past.given, now.gpus, node.labels)
     due = {key: value for key, value in labels.items() if node.labels.get(key) != value}
     ours = now.record.labels if now.record else {}
-    gone = sorted(key for key in node.labels if key not in labels and (key in ours or key.startswith(DOMAIN)))
+    left = node.labels.keys() - labels.keys()
+    gone = sorted(key for key in left if key in ours or key.startswith(DOMAIN) or _is_set_at_starts(key, node, now))
     exact = _exact(want, node, labels, now)
     recorded = now.record
     if exact and recorded and not due.keys() <= ours.keys():
@@ -157,6 +158,15 @@ def _labels(todo: Todo, want: Settings, node: Node, now: Kept, past: Past) -> No
             f"this machine was not joined by us: labels of the node {node.name} that leave the settings later stay, "
             f"unless they are below {DOMAIN}"
         )
+
+
+def _is_set_at_starts(key: str, node: Node, now: Kept) -> bool:
+    """Whether it is a label of the join's that the kubelet sets again on its Node whenever it starts."""
+    if key not in ALLOWED or f"{key}=" not in now.flags:
+        return False
+    from .kube_flags import registers
+
+    return registers(now.flags, key, node.labels[key])
 
 
 def _exact(want: Settings, node: Node, labels: dict[str, str], now: Kept) -> Membership | None:

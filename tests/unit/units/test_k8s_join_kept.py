@@ -247,6 +247,22 @@ def test_a_certificate_that_is_not_renewed_is_a_note(cluster: Cluster) -> None:
 # -- its Node
 
 
+def test_a_label_that_left_the_settings_goes_again_when_the_kubelet_has_set_it_at_its_start(cluster: Cluster) -> None:
+    zone, region = "topology.kubernetes.io/zone", "topology.kubernetes.io/region"
+    host = member(cluster, labels={zone: "a", "pool": "a"})
+    labels = lambda: cluster.nodes["gpu-01"]["metadata"]["labels"]  # noqa: E731
+    assert go(host).state == "converged"
+    assert zone not in labels()
+    labels()[region] = "theirs"
+    host.boot()
+    assert labels()[zone] == "a"
+    again = go(host)
+    assert (again.state, again.changed, zone in labels(), labels()[region]) == ("converged", True, False, "theirs")
+    quiet(host)
+    labels()[zone] = "b"  # no value of the join's: somebody else's
+    quiet(host)
+
+
 def test_a_node_that_an_admin_deleted_is_registered_again(cluster: Cluster) -> None:
     host = member(cluster, labels={"pool": "a"})
     cluster.delete_node("gpu-01")

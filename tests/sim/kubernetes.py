@@ -33,6 +33,7 @@ SOCKETS = {
 }
 LOG = "/var/log/sim/kubelet.log"
 STAGES = "/var/log/sim/kubeadm-stages"
+REGISTERED = "/run/sim/kubelet-registered"  # there while the kubelet that runs has registered its Node
 PORT = 10250
 SERVICE_FILE = """\
 [Unit]
@@ -57,6 +58,7 @@ class Tree(Worker):
     def __init__(self, root: str) -> None:
         self.root = root
         self.waited = 0.0
+        self.is_registered = there(root, REGISTERED)
         self.hostname = (read(root, "/etc/hostname") or "localhost").strip()
         self.version = _version(root, "kubeadm")
         self.kubelet_version = _version(root, "kubelet")
@@ -191,7 +193,18 @@ def turn(root: str) -> None:
         manager.active[SERVICE] = shown = "active"
         manager.save()
     if shown == "active":
-        kubelet.sync(worker)
+        _round(worker)
+
+
+def _round(worker: Tree) -> None:
+    """It registers its Node once after a start, also where it is no process."""
+    from tests.cluster import kubelet
+
+    kubelet.sync(worker)
+    if not worker.is_registered:
+        files.drop(worker.root, REGISTERED)
+    elif not there(worker.root, REGISTERED):
+        files.put(worker.root, REGISTERED, "")
 
 
 # -- programs
@@ -215,7 +228,7 @@ def kubelet(root: str, argv: list[str]) -> Answer:
         return 0, f"Kubernetes v{worker.kubelet_version}\n", ""
     if not program.start(worker):
         return 1, "", ""
-    program.sync(worker)
+    _round(worker)
     return 0, "", ""
 
 

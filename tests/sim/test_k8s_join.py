@@ -127,6 +127,13 @@ def _is_kept(one: Site, cluster: Cluster, units: dict[str, Any], more: dict[str,
     assert (labels[ZONE], labels["bcd.dev/site"], labels["example.com/mine"]) == ("b1", "berlin", "yes")
     assert state(one, "kubelet") == ["active", "enabled"]
 
+    # Another value of a label that a kubelet sets on the Node whenever it starts.
+    moved = {"k8s-join": {**units["k8s-join"], "labels": {ZONE: "b2"}}}
+    assert one.converge(moved, **more).unit["state"] == "converged"
+    assert cluster.nodes[HOST]["metadata"]["labels"][ZONE] == "b2"
+    assert one.converge(units, **more).unit["state"] == "converged"
+    assert cluster.nodes[HOST]["metadata"]["labels"][ZONE] == "b1"
+
     # A certificate that has ended is reported, with what an administrator does; nothing joins anew.
     current = inside(one.host.tree, CERTIFICATE)[len(one.host.tree) :]  # where the link leads
     alive, before = one.host.read(current), len(one.host.calls("kubeadm"))

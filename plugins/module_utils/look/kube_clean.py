@@ -5,13 +5,12 @@
 
 from __future__ import annotations
 
-import re
-
 from ..core.errors import NotReady, Refused, StepFailed
 from ..core.host import Host
 from ..core.plan import Past
 from ..core.unknown import is_known, later
 from ..plan import kube_pods
+from ..plan.fstab import plain
 from ..plan.holds import Hold
 from ..plan.kube_clean import FOLDER, MOUNTS, Leaving, is_ours
 from ..plan.kube_kept import SERVICE, is_dead
@@ -24,7 +23,6 @@ from .systemd import service
 BARE = frozenset(
     ("tmpfs", "ramfs", "overlay", "proc", "sysfs", "cgroup", "cgroup2", "devpts", "devtmpfs", "mqueue", "nsfs", "bpf")
 )
-ESCAPE = re.compile(r"\\([0-7]{3})")  # of mountinfo: a blank in a path is "\040"
 
 
 def leaving(host: Host, past: Past) -> Leaving:
@@ -124,7 +122,7 @@ def mounts(host: Host) -> tuple[str, ...]:
     for line in (host.read(MOUNTS) or "").splitlines():
         left, _dash, right = line.partition(" - ")
         place, kind = left.split(" "), right.split(" ")[0]
-        path = ESCAPE.sub(lambda digits: chr(int(digits.group(1), 8)), place[4]) if len(place) > 4 else ""
+        path = plain(place[4]) if len(place) > 4 else ""
         if kind not in BARE and any(path.startswith(f"{folder}/") for folder in folders):
             found.append(f"{path} ({kind})")
     return tuple(found)

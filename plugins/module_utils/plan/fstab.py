@@ -38,7 +38,7 @@ def nodes(text: str) -> tuple[str, ...]:
 
 
 def plain(field: str) -> str:
-    """A field of fstab or /proc/swaps, where a blank, and a few signs more, are octal: "/my\\040swap"."""
+    """A field of fstab, /proc/swaps or mountinfo, where a blank, and a few signs more, are octal: "/my\\040swap"."""
     return re.sub(r"\\([0-7]{3})", lambda found: chr(int(found.group(1), 8)), field)
 
 

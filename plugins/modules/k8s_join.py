@@ -61,6 +61,8 @@ options:
     description:
       - The Node's labels. Keys below C(kubernetes.io) and C(k8s.io) are refused, but for those that a kubelet may set.
       - Values are strings, so V(true) and numbers take quotes.
+      - Those of Kubernetes' own domains, such as V(topology.kubernetes.io/zone), a kubelet sets as they were at the
+        join whenever it starts; the next pass has them as they are asked for.
     type: dict
   taints:
     description: The taints to register the Node with, C(key=value:Effect) or C(key:Effect) each.

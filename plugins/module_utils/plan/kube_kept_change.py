@@ -21,7 +21,8 @@ def dead(now: Kept) -> Step:
     joined = now.joined
     if joined.expires:
         since = (now.now - joined.expires) // 86_400
-        what = f"{joined.certificate or 'in kubelet.conf'} ended {since} days ago by this machine's clock"
+        ago = f"{since} days" if since > 1 else "a day" if since else "less than a day"
+        what = f"{joined.certificate or 'in kubelet.conf'} ended {ago} ago by this machine's clock"
     else:
         what = f"{joined.certificate or 'in kubelet.conf'} is not there"
     node = joined.node or "of this machine"
@@ -29,7 +30,8 @@ def dead(now: Kept) -> Step:
         "keep the kubelet's client certificate",
         f"this machine has joined {joined.server}, but the kubelet's client certificate {what}, so that the cluster "
         f"does not know it any more: have an admin of the cluster delete the node {node} and make "
-        "a new join token, take k8s-join out of the section (state: absent), and put it back with the token",
+        "a new join token, take k8s-join out of the section (state: absent) and converge, then put it back with the "
+        "token",
         retryable=False,
     )
 

@@ -235,7 +235,15 @@ def test_a_kubelet_that_cannot_be_started() -> None:
     assert "install kubelet" in planned(KEPT._replace(kubelet=Service())).pending[0].message
 
 
-@pytest.mark.parametrize(("expires", "what"), [(NOW - 3 * DAY, "ended 3 days ago"), (0, "is not there")])
+@pytest.mark.parametrize(
+    ("expires", "what"),
+    [
+        (NOW - 3 * DAY, "ended 3 days ago"),
+        (NOW - DAY, "ended a day ago"),
+        (NOW - DAY + 1, "ended less than a day ago"),
+        (0, "is not there"),
+    ],
+)
 def test_a_member_whose_certificate_is_over_is_reported_and_not_joined_again(expires: int, what: str) -> None:
     now = KEPT._replace(joined=JOINED._replace(expires=expires), node=None, kubelet=RUNNING._replace(active="failed"))
     (step,) = planned(now).steps

@@ -22,17 +22,17 @@ def kept(host: Host, joined: Joined, want: Settings) -> Kept:
     from .kube_join import membership, node
 
     now = host.time()
-    kubelet, record = service(host, SERVICE), membership(host)
+    kubelet = service(host, SERVICE)
     is_quiet = kubelet.load == "not-found" or kubelet.runs
     return Kept(
         joined,
         None if is_dead(joined, now) else later(node, host, joined),
-        record,
+        membership(host),
         kubelet,
         now,
         later(gpus, host),
         "" if is_quiet else last_words(host),
-        (host.read(KUBELET_FLAGS) or "") if record else "",
+        host.read(KUBELET_FLAGS) or "",
     )
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from ..core.errors import NotReady
 from ..core.plan import Past, Todo
+from .kube_flags import registered_again
 from .kube_join import LANE, OUTCOME
 from .kube_labels import wanted
 from .kube_membership import record
@@ -21,7 +22,8 @@ def settle(todo: Todo, want: Settings, now: Any, past: Past) -> bool:
     """Plan the record of the membership, of a member's snapshot; whether it is planned.
 
     kubeadm calls a machine joined whose kubelet then never registers, and a Node that was there before has kept its own
-    labels and taints: what counts is what the Node shows.
+    labels and taints: what counts is what the Node shows. What it has registered with is ours also where the settings
+    have changed before it is recorded.
     """
     seen: list[Membership] = []
     with todo.lane(LANE):  # which gives the Node its time
@@ -30,7 +32,8 @@ def settle(todo: Todo, want: Settings, now: Any, past: Past) -> bool:
                 f"{UNIT}: this machine has joined {now.joined.server}, which has no Node {now.joined.node} yet (404): "
                 "it is looked for again; if it does not come, see journalctl -u kubelet"
             )
-        seen.append(_shown(want, now.node, wanted(want, past.given, now.gpus, now.node.labels)))
+        labels = wanted(want, past.given, now.gpus, now.node.labels)
+        seen.append(registered_again(_shown(want, now.node, labels), now.flags, now.node))
     with todo.lane(OUTCOME):  # that of the join is over where kubeadm gave up before its kubelet did
         todo.add(*(record(membership, pays=(CLEAN,)) for membership in seen))
     return bool(seen)

@@ -30,8 +30,7 @@ class Kept(NamedTuple):
     """What a member shows. `node` is None where there is no such Node, a value that raises where it cannot be asked.
 
     `record` is None where it was not us who joined this machine; `now` is unix time; `gpus` None where they do not
-    answer; `said` is the last that a kubelet said which does not run; `flags` is the text of KUBELET_FLAGS, where we
-    joined it.
+    answer; `said` is the last that a kubelet said which does not run; `flags` is the text of KUBELET_FLAGS.
     """
 
     joined: Joined

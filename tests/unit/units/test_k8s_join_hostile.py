@@ -21,6 +21,7 @@ from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.kube_seen i
     CLEAN,
     JOIN_FILE,
     KUBELET_CONF,
+    RECORD,
 )
 from ansible_collections.bettercompute.bcd.plugins.module_utils.units.k8s_join import UNIT
 from tests.cluster.control_plane import TOKEN, Cluster
@@ -51,6 +52,20 @@ def member(cluster: Cluster) -> KubeHost:
 def changes(host: KubeHost, since: int) -> list[str]:
     """What was done to the machine, but for our own records."""
     return [call for call in host.calls[since:] if "/var/lib/bcd-hostconfig/" not in call]
+
+
+class Forgetful(KubeHost):
+    """The pass dies before it records the membership; its clock runs away while it waits."""
+
+    dies = True
+
+    def write(self, path: str, text: str, mode: int) -> None:
+        if path == RECORD and self.dies:
+            raise Killed(path)
+        super().write(path, text, mode)
+
+    def sleep(self, seconds: float) -> None:
+        super().sleep(seconds * 20)
 
 
 # -- the token
@@ -209,6 +224,27 @@ def test_check_mode_is_truthful_after_a_join_that_was_killed(
 
     settings = machine().settings() if wanted else None
     assert check_is_truthful(UNIT, machine, settings, given()).state == "converged"
+
+
+@pytest.mark.parametrize("waits", [False, True])
+def test_what_a_join_registered_is_ours_although_the_settings_change_before_it_is_recorded(
+    cluster: Cluster, waits: bool
+) -> None:
+    host = Forgetful(cluster)
+    cluster.faults.no_registration = waits
+    before = {"labels": {"old": "x", "kept": "1"}, "taints": ["old=x:NoSchedule"]}
+    after = {"labels": {"kept": "2"}, "taints": ["new=x:NoSchedule"]}
+    if waits:
+        assert passed(host, **before).state == "progressing"
+    else:
+        with pytest.raises(Killed):
+            passed(host, **before)
+    host.dies = cluster.faults.no_registration = False
+    done = passed(host, "", **after)
+    assert (done.state, "old" in cluster.labels(NODE), cluster.labels(NODE)["kept"]) == ("converged", False, "2")
+    (drift,) = done.conditions
+    assert cluster.admin(drift.message[drift.message.index("kubectl taint node") :])
+    assert (cluster.taints(NODE), passed(host, "", **after).conditions) == (["new=x:NoSchedule"], ())
 
 
 # -- what keeps a kubelet from starting

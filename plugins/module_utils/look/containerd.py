@@ -60,14 +60,21 @@ def containerd_files(host: Host, daemon: bool = True) -> Containerd:
         address=address,
         record=record,
         former={} if record is None else _former(host, record),
-        daemon=later(_daemon, host, address) if daemon or record is not None else None,
+        daemon=later(_daemon, host, address, record) if daemon or record is not None else None,
     )
 
 
-def _daemon(host: Host, address: str) -> Any:
-    from .containerd_daemon import daemon
+def _daemon(host: Host, address: str, record: str | None) -> Any:
+    """What the daemon says; one that a change has restarted has to go on answering."""
+    from .containerd_daemon import STAYS, daemon
 
-    return daemon(host, address)
+    return daemon(host, address, STAYS if record is not None and _is_changing(record) else 0.0)
+
+
+def _is_changing(record: str) -> bool:
+    from ..plan.containerd_change import CHANGING, parse_record
+
+    return parse_record(record).phase == CHANGING
 
 
 def _former(host: Host, record: str) -> dict[str, File | None]:

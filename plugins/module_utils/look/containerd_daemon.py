@@ -14,17 +14,25 @@ from .systemd import service, state
 PATIENCE = 20.0  # seconds for a daemon that starts to answer
 EVERY = 0.5  # seconds between two calls
 CALL_TIMEOUT = 5.0
+STAYS = 3.0  # seconds after which one that was restarted has to answer still: some die only then of what they read
 NO_CRI = "unknown service"  # what gRPC says where the plugin is not loaded: no call later finds it
 
 
-def daemon(host: Host, address: str) -> Daemon:
-    """The service; one that runs, or comes up, is given time to answer."""
+def daemon(host: Host, address: str, stays: float = 0.0) -> Daemon:
+    """The service; one that runs, or comes up, is given time to answer.
+
+    `stays`: one that answers is asked once more after these seconds.
+    """
     seen = service(host, UNIT_FILE)
     left = PATIENCE
     while True:
         asked = host.clock()
         silent = _silent(host, seen.active, address)
-        comes = seen.runs or seen.active == "activating"
+        if not silent and stays:
+            host.sleep(stays)
+            seen = seen._replace(active=state(host, UNIT_FILE))
+            silent = _silent(host, seen.active, address)
+        comes = seen.active in RUNS or seen.active == "activating"
         if not silent or not comes or NO_CRI in silent or left <= 0:
             return Daemon(seen.load, seen.active, seen.enabled, silent)
         host.sleep(EVERY)

@@ -703,6 +703,35 @@ def test_its_former_files_come_back(name: str, how: str, layout: str) -> None:
     second_pass_is_quiet(unit, host, settings)
 
 
+class Brief(ContainerHost):
+    """A containerd that answers, and dies two seconds after its start with our drop-in; `again`: is started anew."""
+
+    again = False
+
+    def sleep(self, seconds: float) -> None:
+        super().sleep(seconds)
+        if self.text(DROP_IN) and seconds >= 2:
+            self.running.discard("containerd")
+            self.state["containerd"] = "activating" if self.again else "failed"
+        elif self.again:  # systemd's
+            self.running.add("containerd")
+
+
+@UNITS
+@pytest.mark.parametrize("again", [True, False])
+def test_one_that_answers_and_dies_a_moment_later_gets_its_former_files_back(name: str, again: bool) -> None:
+    unit, settings = BOTH[name]
+    host = Brief(Machine.from_products(["H100-80GB"]), {"containerd": "1.7.24"}, LAYOUTS["foreign"])
+    host.again = again
+    before = etc(host)
+    said = failure(go(unit, host, settings), "StepFailed")
+    assert "containerd did not answer with the configuration" in said
+    assert f"its service is {host.state['containerd']}" in said
+    assert (etc(host), host.running, host.restarts) == (before, {"containerd"}, ["containerd"] * 2)
+    assert host.now < 60
+    assert go(unit, host, settings).changed is False
+
+
 @UNITS
 @HOW
 def test_a_kill_anywhere_in_between_ends_with_the_former_files_too(name: str, how: str) -> None:

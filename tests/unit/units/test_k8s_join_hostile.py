@@ -232,8 +232,8 @@ def test_what_a_join_registered_is_ours_although_the_settings_change_before_it_i
 ) -> None:
     host = Forgetful(cluster)
     cluster.faults.no_registration = waits
-    before = {"labels": {"old": "x", "kept": "1"}, "taints": ["old=x:NoSchedule"]}
-    after = {"labels": {"kept": "2"}, "taints": ["new=x:NoSchedule"]}
+    before: dict[str, Any] = {"labels": {"old": "x", "kept": "1"}, "taints": ["old=x:NoSchedule"]}
+    after: dict[str, Any] = {"labels": {"kept": "2"}, "taints": ["new=x:NoSchedule"]}
     if waits:
         assert passed(host, **before).state == "progressing"
     else:

@@ -160,8 +160,8 @@ def _labels(todo: Todo, want: Settings, node: Node, now: Kept, past: Past) -> No
 
 
 def _is_set_at_starts(key: str, node: Node, now: Kept) -> bool:
-    """Whether it is a label of the join's that the kubelet sets again on its Node whenever it starts."""
-    if key not in ALLOWED or f"{key}=" not in now.flags:
+    """Whether it is a label of a join of ours that the kubelet sets again on its Node whenever it starts."""
+    if now.record is None or key not in ALLOWED or f"{key}=" not in now.flags:
         return False
     from .kube_flags import registers
 

@@ -263,6 +263,12 @@ def test_a_label_that_left_the_settings_goes_again_when_the_kubelet_has_set_it_a
     quiet(host)
 
 
+def test_a_zone_of_somebody_elses_join_stays(cluster: Cluster) -> None:
+    host = member(cluster, ours=False, labels={"topology.kubernetes.io/zone": "a"})
+    assert go(host).changed is False
+    assert cluster.nodes["gpu-01"]["metadata"]["labels"]["topology.kubernetes.io/zone"] == "a"
+
+
 def test_a_node_that_an_admin_deleted_is_registered_again(cluster: Cluster) -> None:
     host = member(cluster, labels={"pool": "a"})
     cluster.delete_node("gpu-01")

@@ -16,7 +16,7 @@ HEADER = ("host", "state", "changed", "waits for", "failed")
 PLANNED = ("host", "state", "would change", "would wait for", "failed")
 MANY = 5  # names of hosts that say the same
 AGAIN, NEVER = "another run may help", "no run helps before that is mended"
-NOTE = 160  # characters of a note; the whole of it is in the result
+NOTE = 240  # characters of a note; the whole of it is in the result
 
 
 class Pass:
@@ -202,7 +202,7 @@ def _is_unit(result: Mapping[str, Any]) -> bool:
 
 
 def _short(note: str) -> str:
-    return note if len(note) <= NOTE else note[: NOTE - 4] + " ..."
+    return note if len(note) <= NOTE else note[: NOTE - 4].rstrip() + " ..."
 
 
 def _few(hosts: list[str]) -> str:

@@ -250,7 +250,11 @@ def test_a_certificate_that_is_not_renewed_is_a_note(cluster: Cluster) -> None:
 def test_a_label_that_left_the_settings_goes_again_when_the_kubelet_has_set_it_at_its_start(cluster: Cluster) -> None:
     zone, region = "topology.kubernetes.io/zone", "topology.kubernetes.io/region"
     host = member(cluster, labels={zone: "a", "pool": "a"})
-    labels = lambda: cluster.nodes["gpu-01"]["metadata"]["labels"]  # noqa: E731
+
+    def labels() -> dict[str, str]:
+        found: dict[str, str] = cluster.nodes["gpu-01"]["metadata"]["labels"]
+        return found
+
     assert go(host).state == "converged"
     assert zone not in labels()
     labels()[region] = "theirs"

@@ -13,9 +13,9 @@ from ..plan import kube_pods
 from ..plan.fstab import plain
 from ..plan.holds import Hold
 from ..plan.kube_clean import FOLDER, MOUNTS, Leaving, is_ours
-from ..plan.kube_kept import SERVICE, is_dead
+from ..plan.kube_kept import is_dead
 from ..plan.kube_node import TIMEOUT
-from ..plan.kube_seen import CONTROL_PLANE, KUBELET_CONF, Joined, Node
+from ..plan.kube_seen import CONTROL_PLANE, KUBELET_CONF, SERVICE, Joined, Node
 from ..plan.systemd import Service
 from .systemd import service
 

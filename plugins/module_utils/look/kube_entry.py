@@ -9,15 +9,15 @@ from ..core.errors import Unreadable
 from ..core.host import Host
 from ..core.plan import Past
 from ..core.unknown import later
-from ..plan.kube_entry import CLIENT, KUBELET, KUBELET_PKI, LEFTOVERS, OTHERS, Entry
-from ..plan.kube_seen import CLEAN, KUBELET_CONF, RECORD
+from ..plan.kube_entry import CLIENT, KUBELET_PKI, LEFTOVERS, OTHERS, Entry
+from ..plan.kube_seen import CLEAN, KUBELET_CONF, RECORD, SERVICE
 from .kube_kept import gpus, last_words
 from .systemd import service
 
 
 def entry(host: Host, past: Past) -> Entry:
     """What a machine that is no member has of a join; of processes and the log only what a join of ours left to see."""
-    kubelet = service(host, KUBELET)
+    kubelet = service(host, SERVICE)
     return Entry(
         leftovers=(*((KUBELET_CONF,) if host.exists(KUBELET_CONF) else ()), *leftovers(host)),
         kubelet=kubelet,

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from ..core.host import Host
 from ..core.unknown import later
-from ..plan.kube_kept import SERVICE, Kept, is_dead
+from ..plan.kube_kept import Kept, is_dead
 from ..plan.kube_labels import Gpus
-from ..plan.kube_seen import KUBELET_FLAGS, Joined, Settings
+from ..plan.kube_seen import KUBELET_FLAGS, SERVICE, Joined, Settings
 from .systemd import service
 
 LINES = 20  # of the kubelet's log

@@ -18,9 +18,9 @@ from . import kube_pods
 from .debts import debt
 from .holds import Hold, claim
 from .kube_entry import LEFTOVERS, clean
-from .kube_kept import SERVICE, UNCORDON
+from .kube_kept import UNCORDON
 from .kube_node import address, render
-from .kube_seen import CLEAN, CONTROL_PLANE, KUBELET_CONF, RECORD, SOCKET, Joined, Membership, Node
+from .kube_seen import CLEAN, CONTROL_PLANE, KUBELET_CONF, RECORD, SERVICE, SOCKET, Joined, Membership, Node
 from .systemd import Service, control
 from .unit_names import K8S_JOIN as UNIT
 

@@ -12,10 +12,9 @@ from typing import Any, NamedTuple
 
 from ..core.plan import Todo
 from ..core.step import Effect, Step, fail, run
-from .kube_seen import BOOTSTRAP, CLEAN, JOIN_FILE, KUBELET_FLAGS
+from .kube_seen import BOOTSTRAP, CLEAN, JOIN_FILE, KUBELET_FLAGS, SERVICE
 from .systemd import Service, control
 
-KUBELET = "kubelet.service"
 CA = "/etc/kubernetes/pki/ca.crt"
 LEFTOVERS = (
     BOOTSTRAP,  # kubeadm starts no join while this one, or the next one, is there
@@ -63,8 +62,8 @@ def clean(todo: Todo, leftovers: tuple[str, ...], kubelet: Service, same_pass: b
     if leftovers and (kubelet.runs or kubelet.active == "activating"):
         stop = control(
             "stop",
-            KUBELET,
-            f"stop {KUBELET}, whose join came to nothing",
+            SERVICE,
+            f"stop {SERVICE}, whose join came to nothing",
             disruption="none",  # without a cluster it has no pods
             barrier=True,
             owes=(CLEAN,),
@@ -96,5 +95,5 @@ def forget_token(path: str) -> Step:
 
 def masked() -> Step:
     """A kubelet that nobody can start: a join of it would take minutes to come to nothing."""
-    why = f"{KUBELET} is masked, which keeps it from being started: run systemctl unmask {KUBELET}"
-    return fail(f"start {KUBELET}", why)
+    why = f"{SERVICE} is masked, which keeps it from being started: run systemctl unmask {SERVICE}"
+    return fail(f"start {SERVICE}", why)

@@ -20,8 +20,8 @@ from . import join_faults
 from .debts import debt
 from .join_configuration import OLDEST, VALIDATES, render
 from .k8s_join_settings import TOKEN
-from .kube_entry import KUBELET, Entry, clean, masked
-from .kube_seen import BOOTSTRAP, CLEAN, JOIN_FILE, KUBELET_CONF, KUBELET_CONFIG, RECORD, Settings
+from .kube_entry import Entry, clean, masked
+from .kube_seen import BOOTSTRAP, CLEAN, JOIN_FILE, KUBELET_CONF, KUBELET_CONFIG, RECORD, SERVICE, Settings
 from .packages_index import said
 from .program_version import release_in
 from .systemd import control
@@ -114,7 +114,7 @@ def _join(todo: Todo, want: Settings, node: str, now: Entry, past: Past) -> None
         todo.add(masked())
         return
     if now.kubelet.enabled in ("disabled", "enabled-runtime"):
-        todo.add(control("enable", KUBELET))
+        todo.add(control("enable", SERVICE))
     todo.add(_step(want, node, render(want, node, labels, kubeadm.minor), attempt(token)))
     todo.add(known_after(f"the Node {node}", JOINED, lane=LANE))
 

@@ -12,10 +12,9 @@ from typing import NamedTuple
 
 from ..core.plan import Past, Todo
 from .kube_labels import ALLOWED, Gpus, wanted
-from .kube_seen import DOMAIN, Joined, Membership, Node, Settings, Taint
+from .kube_seen import DOMAIN, SERVICE, Joined, Membership, Node, Settings, Taint
 from .systemd import Service, control
 
-SERVICE = "kubelet.service"
 KUBELET = "kubelet"  # the lanes
 LABELS = "labels"
 START = f"start {SERVICE}"  # what may come to nothing

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from ..core.plan import Past, Todo
 from ..core.step import Effect, Step, fail, run
-from .kube_kept import REGISTER, SERVICE, UNCORDON, Kept
+from .kube_kept import REGISTER, UNCORDON, Kept
 from .kube_node import address, render
-from .kube_seen import Node
+from .kube_seen import SERVICE, Node
 from .kubectl import TIMEOUT, kubectl
 from .systemd import control
 

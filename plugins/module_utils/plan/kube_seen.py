@@ -11,6 +11,7 @@ from typing import NamedTuple
 from ..core.secret import UNNAMED
 from ..core.state import STATE
 
+SERVICE = "kubelet.service"
 KUBELET_CONF = "/etc/kubernetes/kubelet.conf"
 KUBELET_CONFIG = "/var/lib/kubelet/config.yaml"
 KUBELET_FLAGS = "/var/lib/kubelet/kubeadm-flags.env"

@@ -26,7 +26,7 @@ NODE = recipe.HOSTNAME
 ZONE = "topology.kubernetes.io/zone"
 TAINT, OTHER = "nvidia.com/gpu=present:NoSchedule", "dedicated=ml:NoSchedule"
 KUBELET_CONF = "/etc/kubernetes/kubelet.conf"
-RECORD = "/var/lib/bcd-hostconfig/k8s-join.json"
+RECORD, JOIN_FILE = "/var/lib/bcd-hostconfig/k8s-join.json", "/var/lib/bcd-hostconfig/k8s-join.yaml"
 OWN = (
     "/etc/apt/sources.list.d/bcd-kubernetes.list",
     "/etc/apt/keyrings/bcd-kubernetes.asc",
@@ -100,7 +100,7 @@ def until(what: str, holds: Any, limit: float = 120.0) -> None:
     end = time.monotonic() + limit
     while not holds():
         assert time.monotonic() < end, what
-        time.sleep(0.3)
+        time.sleep(1)
 
 
 def test_a_bare_machine_is_planned_without_a_token(story: Story) -> None:
@@ -117,7 +117,8 @@ def test_a_pass_that_is_killed_while_kubeadm_runs_leaves_no_token(story: Story) 
     kube.ask(story.machine, "fault", "hang", True)
     thread = threading.Thread(target=lambda: died.append(story.converge()))
     thread.start()
-    until("kubeadm runs", lambda: kube.joins(story.machine), 900)
+    story.machine.ssh(f"until [ -s {JOIN_FILE} ]; do sleep 1; done", timeout=900)
+    until("kubeadm runs", lambda: kube.joins(story.machine))
     story.machine.ssh("kill -KILL $(ps -o ppid= -p $(pgrep -of '^sh -c umask'))")  # the module that waits for the shell
     thread.join(900)
     assert died
@@ -152,7 +153,10 @@ def _is_a_worker(story: Story) -> None:
     assert "SystemdCgroup = true" in story.eyes.host.check_output("containerd config dump")
 
 
-def test_a_second_pass_is_quiet(story: Story) -> None:
+def test_it_is_a_worker_after_a_boot_and_a_pass_is_quiet(story: Story) -> None:
+    story.machine.reboot()
+    until("the kubelet runs", lambda: story.eyes.host.service("kubelet").is_running)
+    _is_a_worker(story)
     looked = story.lookups
     again = story.converge()
     assert (again.rc, again.recap["changed"], again.all_steps(), story.lookups) == (0, 0, {}, looked), again.said
@@ -167,14 +171,6 @@ def test_labels_follow_by_the_real_kubectl_and_taints_by_an_administrator(story:
     kube.ask(story.machine, "admin", command)
     assert kube.ask(story.machine, "taints", NODE) == [OTHER]
     assert not story.eyes.exists("/root/.kube")
-
-
-def test_it_is_a_worker_after_a_boot(story: Story) -> None:
-    story.machine.reboot()
-    until("the kubelet runs", lambda: story.eyes.host.service("kubelet").is_running)
-    _is_a_worker(story)
-    again = story.converge(labels={"example.com/rack": "r4"}, taints=[OTHER])
-    assert (again.rc, again.recap["changed"], again.units["k8s-join"]["conditions"]) == (0, 0, []), again.said
 
 
 def test_it_is_handed_back(story: Story) -> None:

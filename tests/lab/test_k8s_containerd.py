@@ -204,17 +204,3 @@ def test_a_daemon_that_does_not_start_with_it_gets_its_files_back(story: Story, 
     assert (eyes.text(CONFIG), eyes.text(CTK)) == (MINE, THEIRS)
     assert eyes.host.service("containerd").is_running
     assert serves(story.machine) == "ok"
-    before = started(story.machine)
-    again = story.stage.converge(KUBE)
-    assert again.recap["changed"] == 0, said(again)
-    assert started(story.machine) == before
-
-
-def test_what_is_corrected_is_tried(story: Story, eyes: Eyes) -> None:
-    story.machine.ssh(f"rm {FAULT} && systemctl daemon-reload")
-    story.put(CONFIG, MINE.replace("-500", "-400"))
-    done = story.stage.converge(KUBE)
-    assert "# For k8s-join." in eyes.text(OURS), said(done)
-    assert effective(story.machine)[("oom_score",)] == -400
-    assert serves(story.machine) == "ok"
-    assert not eyes.host.file(BEFORE).exists

@@ -1,10 +1,11 @@
 # Copyright (c) 2026 bettercompute
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A real machine becomes a worker, through a pass that is killed, stays one over a reboot, and is handed back.
+"""A real machine becomes a worker, through a pass that is killed, stays one, and is handed back.
 
 Real are apt and its signed repository, the kernel, swap, systemd, containerd 1.7 and kubectl; kubeadm, kubelet and the
-control plane are those of tests/cluster. One story, in the order of its tests.
+control plane are those of tests/cluster. One story, in the order of its tests; what a boot does to a worker's swap and
+kernel is in test_swap.py.
 """
 
 from __future__ import annotations
@@ -103,14 +104,6 @@ def until(what: str, holds: Any, limit: float = 120.0) -> None:
         time.sleep(1)
 
 
-def test_a_bare_machine_is_planned_without_a_token(story: Story) -> None:
-    planned = story.converge("--check")
-    assert (planned.rc, planned.recap["changed"], story.lookups) == (0, 1, 0), planned.said
-    assert f"join {story.settings['apiServer']} as {NODE}" in planned.steps("k8s-join")
-    assert story.swaps() == ["/swap.img"]
-    assert not story.eyes.exists("/usr/bin/kubeadm")
-
-
 def test_a_pass_that_is_killed_while_kubeadm_runs_leaves_no_token(story: Story) -> None:
     """The cluster does not answer, so kubeadm waits; its pass goes, and it ends by itself, and takes its file along."""
     died: list[Pass] = []
@@ -138,12 +131,6 @@ def test_the_next_pass_makes_it_a_worker(story: Story) -> None:
     assert kube.ask(story.machine, "taints", NODE) == [TAINT]
     assert story.shown() == []
     story.machine.ssh("systemctl disable --quiet --now lab-watch")
-    _is_a_worker(story)
-    held = story.eyes.host.check_output("apt-mark showhold").split()
-    assert held == ["kubeadm", "kubectl", "kubelet"]
-
-
-def _is_a_worker(story: Story) -> None:
     assert story.swaps() == []
     assert story.eyes.loaded("br_netfilter", "overlay")
     assert [story.eyes.sysctl(name) for name in SYSCTLS] == [1, 1, 1]
@@ -151,12 +138,11 @@ def _is_a_worker(story: Story) -> None:
         service = story.eyes.host.service(name)
         assert (service.is_running, service.is_enabled) == (True, True), name
     assert "SystemdCgroup = true" in story.eyes.host.check_output("containerd config dump")
+    held = story.eyes.host.check_output("apt-mark showhold").split()
+    assert held == ["kubeadm", "kubectl", "kubelet"]
 
 
-def test_it_is_a_worker_after_a_boot_and_a_pass_is_quiet(story: Story) -> None:
-    story.machine.reboot()
-    until("the kubelet runs", lambda: story.eyes.host.service("kubelet").is_running)
-    _is_a_worker(story)
+def test_a_second_pass_is_quiet(story: Story) -> None:
     looked = story.lookups
     again = story.converge()
     assert (again.rc, again.recap["changed"], again.all_steps(), story.lookups) == (0, 0, {}, looked), again.said
@@ -184,5 +170,3 @@ def test_it_is_handed_back(story: Story) -> None:
     kubelet = story.eyes.host.service("kubelet")
     assert (kubelet.is_running, kubelet.is_enabled) == (False, False)
     assert story.eyes.host.check_output("apt-mark showhold") == ""
-    again = story.stage.converge({})
-    assert (again.rc, again.recap["changed"]) == (0, 0), again.said

@@ -180,8 +180,11 @@ def report(
     }
     if ended.inventory is not None:
         status["inventory"] = ended.inventory
-    if section.fails(applied, fail_on) or (for_secrets and needed):
-        status["msg"] = message if applied is judged else section.message_of(applied)
+    told = message if applied is judged else section.message_of(applied)
+    if section.fails(applied, fail_on):
+        status["msg"] = told
+    elif for_secrets and needed:
+        status["msg"] = f"this task ends so that the next one can give {', '.join(needed)}, and goes on: {told}"
     return {
         **status,
         "diff": [entry for result in results for entry in result["diff"]],

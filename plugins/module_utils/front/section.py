@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from ..core.errors import Fault, Refused
@@ -162,8 +162,7 @@ def report(
     reasons = section.reboot_reasons(results)
     message = section.message_of(judged) if ended.fault is None else ended.fault.message
     applied = judged if only is None or ended.fault is not None else [one for one in judged if one["unit"] in only]
-    names = {one["unit"] for one in applied}
-    needed = sorted({need for outcome in ended.outcomes if outcome.unit in names for need in outcome.needs})
+    needed = _needed(ended.outcomes, {one["unit"] for one in applied})
     status: dict[str, Any] = {
         "changed": may_change and any(result["changed"] for result in results),
         "units": results,
@@ -195,3 +194,8 @@ def report(
             "aggregate": True,
         },
     }
+
+
+def _needed(outcomes: Iterable[Outcome], units: Collection[str]) -> list[str]:
+    """The references of the secrets that these units wait for."""
+    return sorted({need for outcome in outcomes if outcome.unit in units for need in outcome.needs})

@@ -33,7 +33,7 @@ OPTIONS = ("units", "wire_units", "known", "generation", "signed_spec", "secrets
 # Bytes of the project's files that a quiet pass over a converged host imports: "" whatever the section names, and each
 # unit beside that, were it alone. A little above what is measured: raise one for a reason, lower it with what is won.
 BUDGET = {
-    "": 97000,
+    "": 98000,
     "kernel-modules": 36500,
     "sysctl": 21600,
     "hugepages": 51250,

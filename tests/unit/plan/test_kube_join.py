@@ -29,6 +29,7 @@ from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.systemd imp
 TOKEN = "abcdef.0123456789abcdef"
 WANT = Settings("https://10.0.0.1:6443", "10.0.0.1:6443", "ab" * 32, "vault:join")
 NO_ENTRY = Entry()
+SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 PATIENCE = 20.0
 CAPTURES = Path(__file__).parents[2] / "captures" / "kubernetes"
 # A kubeadm that notes what it was given and who can see it, and then waits to be let go.
@@ -79,6 +80,8 @@ class Machine:
     def begin(self) -> subprocess.Popen[str]:
         """Have it wait in kubeadm."""
         (self.here / "wait").touch()
+        # A shell cannot trap what was ignored before it: these tests may run in the background, or by nohup.
+        before = {sign: signal.signal(sign, signal.SIG_DFL) for sign in SIGNALS}
         child = subprocess.Popen(
             self.argv,
             stdin=subprocess.PIPE,
@@ -88,6 +91,8 @@ class Machine:
             env=self.environment,
             start_new_session=True,
         )
+        for sign, handler in before.items():
+            signal.signal(sign, handler)
         assert child.stdin is not None
         child.stdin.write(self.text)
         child.stdin.close()
@@ -136,7 +141,7 @@ def test_bootstrap_credentials_that_were_there_before_are_somebody_else_s(tmp_pa
     assert (machine.run().returncode, machine.bootstrap.read_text(encoding="utf-8")) == (1, "theirs")
 
 
-@pytest.mark.parametrize("sign", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+@pytest.mark.parametrize("sign", SIGNALS)
 def test_a_signal_to_all_of_it_leaves_no_file(tmp_path: Path, sign: signal.Signals) -> None:
     machine = Machine(tmp_path)
     child = machine.begin()

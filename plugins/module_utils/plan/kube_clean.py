@@ -199,12 +199,17 @@ def _drain(todo: Todo, now: Leaving, joined: Joined, past: Past) -> str | None:
         return f"its pods could not be evicted: {why}"
     if now.node is None:
         return ""
-    pods = () if _unknown(now.pods) else now.pods
-    if now.node.unschedulable and not pods:
+    unknown = _unknown(now.pods)
+    pods = () if unknown else now.pods
+    if now.node.unschedulable and not pods and not unknown:
         return ""
     if DRAIN in past.vain:
         said = past.tried.get(DRAIN) or "see their disruption budgets"
-        return f"{', '.join(pods)} could not be evicted: {said}" if pods else ""
+        if unknown:
+            return f"its pods are not known: {unknown}"
+        if not pods:
+            return "" if now.node.unschedulable else f"it could not be cordoned: {said}"
+        return f"{', '.join(pods)} could not be evicted: {said}"
     _evict(todo, now, now.node, joined, past)
     return None
 

@@ -213,6 +213,12 @@ def test_pods_that_cannot_be_evicted_are_told_and_keep_nothing() -> None:
     assert planned(DRAINED, past)[0].steps[0].action == reset
 
 
+def test_a_node_that_cannot_be_cordoned_is_told_and_keeps_nothing() -> None:
+    past = Past(vain=frozenset((DRAIN,)), tried={DRAIN: "kubectl: no such program"})
+    found, _follows = planned(NOW._replace(pods=()), past)
+    assert found.steps[0].action.endswith(", though it could not be cordoned: kubectl: no such program")
+
+
 def test_an_api_server_that_is_away_keeps_nothing() -> None:
     away: Any = Unknown(NotReady("it is away"))
     found, follows = planned(NOW._replace(node=away, pods=()))
@@ -220,7 +226,15 @@ def test_an_api_server_that_is_away_keeps_nothing() -> None:
     assert found.steps[0].action.endswith(", though its pods could not be evicted: it is away")
     assert follows
     assert lines(NOW._replace(node=None, pods=())) == [RESETS, DISABLES, FORGETS]  # an admin has deleted it
-    assert lines(NOW._replace(node=EMPTIED, pods=away)) == [RESETS, DISABLES, FORGETS]
+
+
+def test_pods_that_are_not_known_are_evicted_all_the_same_and_the_reset_says_so() -> None:
+    away: Any = Unknown(NotReady("it is away"))
+    unseen = NOW._replace(node=EMPTIED, pods=away)
+    assert lines(unseen) == [DRAINS, RESETS, DISABLES, FORGETS]
+    tried = Past(vain=frozenset((DRAIN,)), tried={DRAIN: ""})
+    assert lines(unseen, tried) == [RESETS, DISABLES, FORGETS]
+    assert planned(unseen, tried)[0].steps[0].action.endswith(", though its pods are not known: it is away")
 
 
 def test_the_kubelet_is_not_stopped_twice() -> None:

@@ -13,6 +13,7 @@ import datetime
 import ipaddress
 import time
 import warnings
+from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -29,7 +30,7 @@ def lasting() -> int:
     return max(int(time.time()) + YEAR, FAR)
 
 
-class Authority:
+class Authority(ABC):
     """Certificates of one cluster. `pem` is the CA's."""
 
     pem: str
@@ -39,13 +40,13 @@ class Authority:
         """The SHA-256 of its public key, in hex."""
         return der.pin(der.certificates(self.pem)[0])
 
+    @abstractmethod
     def serving(self) -> str:
         """The server's certificate and key."""
-        raise NotImplementedError
 
+    @abstractmethod
     def client(self, node: str, not_after: int | None = None) -> str:
         """A certificate and key for the kubelet of this node."""
-        raise NotImplementedError
 
 
 class Made(Authority):

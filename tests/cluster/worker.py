@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import shlex
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
 KUBERNETES = "/etc/kubernetes"
@@ -22,7 +23,7 @@ SWAPS = "/proc/swaps"
 FORWARD = "/proc/sys/net/ipv4/ip_forward"
 
 
-class Worker:
+class Worker(ABC):
     """A machine. `version` is kubeadm's ("1.36.2"), `kubelet_version` the kubelet's.
 
     `cgroups` is 1 or 2; `has_runtime_config`: its containerd tells the cgroup driver (2.x); `verification`: what
@@ -39,6 +40,7 @@ class Worker:
     kubelet_fault = ""
     pace = 0.5
     is_registered = False  # by the kubelet that runs
+    reached = ""  # the last stage of kubeadm's
 
     @property
     def minor(self) -> int:
@@ -52,90 +54,91 @@ class Worker:
 
     # -- files
 
+    @abstractmethod
     def read(self, path: str) -> str | None:
         """The text, None when it is absent."""
-        raise NotImplementedError
 
+    @abstractmethod
     def write(self, path: str, text: str, mode: int = 0o644) -> None:
         """Replace a file."""
-        raise NotImplementedError
 
+    @abstractmethod
     def link(self, path: str, target: str) -> None:
         """Have a symbolic link."""
-        raise NotImplementedError
 
+    @abstractmethod
     def remove(self, path: str) -> None:
         """Remove a file, a link, or a folder with all that is in it; what is absent is fine."""
-        raise NotImplementedError
 
+    @abstractmethod
     def exists(self, path: str) -> bool:
         """Whether there is a file or a folder."""
-        raise NotImplementedError
 
+    @abstractmethod
     def names(self, path: str) -> Sequence[str]:
         """What a folder holds."""
-        raise NotImplementedError
 
     # -- the rest
 
+    @abstractmethod
     def has(self, program: str) -> bool:
         """Whether a program is installed."""
-        raise NotImplementedError
 
+    @abstractmethod
     def cri_fault(self) -> str:
         """What the container runtime answers where it does not serve ("" when it does)."""
-        raise NotImplementedError
 
+    @abstractmethod
     def is_taken(self, port: int) -> bool:
         """Whether something listens there."""
-        raise NotImplementedError
 
+    @abstractmethod
     def is_enabled(self) -> bool:
         """Whether the kubelet's service starts at boot."""
-        raise NotImplementedError
 
+    @abstractmethod
     def is_healthy(self) -> bool:
         """Whether the kubelet answers at its healthz."""
-        raise NotImplementedError
 
+    @abstractmethod
     def start_kubelet(self) -> None:
         """(Re)start its service."""
-        raise NotImplementedError
 
+    @abstractmethod
     def stop_kubelet(self) -> None:
         """Stop its service."""
-        raise NotImplementedError
 
+    @abstractmethod
     def log(self, line: str) -> None:
         """A line of the kubelet's log."""
-        raise NotImplementedError
 
     def mounts(self) -> Sequence[str]:
         """Where something is mounted."""
         return [line.split()[1] for line in (self.read("/proc/mounts") or "").splitlines()]
 
+    @abstractmethod
     def unmount(self, path: str) -> bool:
         """Whether that could be."""
-        raise NotImplementedError
 
+    @abstractmethod
     def remove_pods(self) -> None:
         """All pod sandboxes of the container runtime."""
-        raise NotImplementedError
 
+    @abstractmethod
     def clock(self) -> float:
         """Monotonic seconds."""
-        raise NotImplementedError
 
+    @abstractmethod
     def time(self) -> int:
         """Unix time."""
-        raise NotImplementedError
 
+    @abstractmethod
     def sleep(self, seconds: float) -> None:
         """Wait."""
-        raise NotImplementedError
 
     def stage(self, name: str) -> None:
         """kubeadm gets here: preflight, discovery, kubelet-start, kubelet-wait-bootstrap, done."""
+        self.reached = name
 
     # -- what follows from it
 

@@ -77,7 +77,7 @@ def _parsed(path: str, text: str) -> Any:
             return json.loads(text)
         except (ValueError, RecursionError) as fault:
             raise Refused(f"{path}: {fault}") from None
-    from ..plan.ctk_yaml import parse
+    from ..plan.block_yaml import parse
 
     return parse(text, path)
 

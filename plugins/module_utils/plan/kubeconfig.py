@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from ..core.errors import Refused
-from .ctk_yaml import parse
+from .block_yaml import parse
 from .unit_names import K8S_JOIN as UNIT
 
 MEND = "see who wrote it, and let kubeadm join the machine again (kubeadm reset first)"

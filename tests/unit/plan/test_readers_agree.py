@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.errors import Refused
-from ansible_collections.bettercompute.bcd.plugins.module_utils.plan import ctk_yaml, toml
+from ansible_collections.bettercompute.bcd.plugins.module_utils.plan import block_yaml, toml
 from tests import captures
 
 # On a managed host's Python there is neither tomllib (before 3.11) nor PyYAML.
@@ -127,7 +127,7 @@ def test_toml_is_read_as_tomllib_reads_it() -> None:
 def test_the_toolkits_yaml_is_read_as_pyyaml_reads_it() -> None:
     load = importlib.import_module("yaml").safe_load
     whole = captures.session("ctk_cdi_full_gpu_yaml_default")[0].text
-    assert ctk_yaml.parse(whole, "x") == load(whole)
-    assert ctk_yaml.parse(YAML, "x") == load(YAML)
+    assert block_yaml.parse(whole, "x") == load(whole)
+    assert block_yaml.parse(YAML, "x") == load(YAML)
     for text in (YAML, "".join(whole.splitlines(keepends=True)[:60])):
-        assert disagreements(text, ctk_yaml.parse, load) == []
+        assert disagreements(text, block_yaml.parse, load) == []

@@ -1,9 +1,9 @@
 # Copyright (c) 2026 bettercompute
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The block YAML that nvidia-ctk writes: mappings and lists by indentation, scalars on one line.
+"""The block YAML that nvidia-ctk and kubeadm write: mappings and lists by indentation, scalars on one line.
 
-That is all that a CDI specification of the vendor's needs. Whatever can be read in two ways, or needs more of YAML
+That is all that a CDI specification of the vendor's and a kubeconfig need. Whatever can be read in two ways, or needs more of YAML
 (flows with something in them, block texts, anchors, tags, several documents), is refused naming file and line.
 """
 

@@ -3,8 +3,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The block YAML that nvidia-ctk and kubeadm write: mappings and lists by indentation, scalars on one line.
 
-That is all that a CDI specification of the vendor's and a kubeconfig need. Whatever can be read in two ways, or needs more of YAML
-(flows with something in them, block texts, anchors, tags, several documents), is refused naming file and line.
+That is all that a CDI specification of the vendor's and a kubeconfig need. Whatever can be read in two ways, or needs
+more of YAML (flows with something in them, block texts, anchors, tags, several documents), is refused naming file and
+line.
 """
 
 from __future__ import annotations

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.errors import Refused
-from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.cdi import device_names, faults
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.block_yaml import parse
+from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.cdi import device_names, faults
 from tests import captures
 
 GPU = "GPU-01000100-0000-0000-0000-00000000000{}"

@@ -14,11 +14,15 @@ description:
   - Where packages are missing, adds the repository of O(kubernetes_version)'s minor release and installs kubeadm,
     kubelet and kubectl of it, and containerd where no other runtime's package is there. Debian's and RHEL's families
     are known. The packages are held, so that an upgrade of the system does not move them; this module upgrades none.
+    On Debian's family the repository's key is fetched by this module, through the proxy that C(https_proxy) of the
+    task's C(environment) names; what apt has of proxies it does not read.
   - Loads what the kernel needs, now and at each boot, and keeps swap off, also after a reboot. Where the cluster's
     kubelet configuration allows swap, it is left alone.
   - Gives containerd the systemd cgroup driver, and CDI where it has it. A configuration in which a key of anyone else
     would change is refused, with nothing written, and what a restarted containerd does not answer with is taken back.
     A containerd 1.x of a member whose kubelet is configured for cgroupfs is left as it is, and the way over is said.
+  - containerd 1.x takes the settings of its CRI plugin from one file alone, the last that has some. There our drop-in
+    has them all, and what another tool changes counts once the next pass has taken it in.
   - Joins while C(/etc/kubernetes/kubelet.conf) is not there, with a time limit at each stage. It has joined when the
     Node is seen with the kubelet's own credentials. What a join of ours that failed left behind is cleaned, what others
     left is refused.

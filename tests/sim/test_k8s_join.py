@@ -26,6 +26,7 @@ from tests.sim.test_gpus import digest
 
 pytestmark = pytest.mark.skipif(bool(mode.refusal()), reason="kubeadm is run by a shell, in a namespace")
 newest_core = pytest.mark.newest_core  # what the unit does is not Ansible's doing
+FAILED = (2, 8)  # the latter of core 2.16, where a play is ended after a host has failed
 ZONE = "topology.kubernetes.io/zone"
 TAINT, OTHER = "nvidia.com/gpu=present:NoSchedule", "dedicated=ml:NoSchedule"
 FSTAB = "/etc/fstab"
@@ -191,13 +192,13 @@ def test_a_token_is_shown_by_nothing_whatever_becomes_of_the_join(site: Opener, 
     fault = {"program": "kubeadm", "arguments": "join --config", "do": "fail", "rc": 3, "err": f"error: {said}\n"}
     one.host.fault(fault)
     echoed = one.converge(units, "-vvvv", "--diff")
-    assert (echoed.rc, shown(echoed)) == (2, []), echoed.text
+    assert (echoed.rc in FAILED, shown(echoed)) == (True, []), echoed.text
     assert "the bootstrap token is invalid" in echoed.text
 
     # Nobody has it any more: bounded in time, and a new one helps.
     cluster.expire(one.token)
     expired = one.converge(units, "-vvvv", "--diff")
-    assert (expired.rc, shown(expired)) == (2, []), expired.text
+    assert (expired.rc in FAILED, shown(expired)) == (True, []), expired.text
     assert "kubeadm token create" in expired.unit["msg"]
     assert cluster.nodes == {}
 
@@ -206,7 +207,7 @@ def test_a_token_is_shown_by_nothing_whatever_becomes_of_the_join(site: Opener, 
     for when in ("before", "after"):
         one.host.fault({"path": "sh -c *kubeadm*", "do": "kill", "when": when})
         killed = one.converge(units, "-vvvv", "--diff")
-        assert (killed.rc, shown(killed)) == (2, []), killed.text
+        assert (killed.rc in FAILED, shown(killed)) == (True, []), killed.text
     assert list(cluster.nodes) == [HOST]
 
     # It joins, before the eyes of whoever looks at processes.

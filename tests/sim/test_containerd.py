@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from tests.cluster.control_plane import Cluster
-from tests.sim import mode
 from tests.sim.kube_site import HOST, Site
+from tests.sim.marks import in_namespace
 
 pytestmark = [
-    pytest.mark.skipif(bool(mode.refusal()), reason="a service starts in a namespace"),
+    in_namespace,
     pytest.mark.newest_core,
 ]
 CONFIG, OURS = "/etc/containerd/config.toml", "/etc/containerd/conf.d/99-zz-bcd.toml"

@@ -18,13 +18,13 @@ from typing import Any
 import pytest
 
 from tests.cluster.control_plane import Cluster
-from tests.sim import mode
 from tests.sim.kube_profiles import KUBERNETES
 from tests.sim.kube_site import HOST, Pass, Site, Watch
+from tests.sim.marks import in_namespace
 from tests.sim.paths import inside
 from tests.sim.test_gpus import digest
 
-pytestmark = pytest.mark.skipif(bool(mode.refusal()), reason="kubeadm is run by a shell, in a namespace")
+pytestmark = in_namespace
 newest_core = pytest.mark.newest_core  # what the unit does is not Ansible's doing
 FAILED = (2, 8)  # the latter of core 2.16, where a play is ended after a host has failed
 ZONE = "topology.kubernetes.io/zone"

@@ -14,9 +14,10 @@ from typing import NamedTuple
 import pytest
 
 from tests.cluster.control_plane import Cluster
-from tests.sim import controller, fleet, mode
+from tests.sim import controller, fleet
 from tests.sim.host import SimulatedHost
 from tests.sim.kube_site import Site
+from tests.sim.marks import in_namespace
 from tests.sim.tree import PROFILES, machine
 
 pytestmark = pytest.mark.newest_core  # its playbooks are played one by one in test_playbooks
@@ -139,7 +140,7 @@ def test_the_commands_for_gpus_lead_from_no_driver_to_a_converged_host(readers: 
         assert device["name"] == name
 
 
-@pytest.mark.skipif(bool(mode.refusal()), reason="kubeadm is run by a shell, in a namespace")
+@in_namespace
 def test_the_commands_for_workers_lead_into_the_cluster_that_root_allows(readers: Path, tmp_path: Path) -> None:
     """With the cluster of the test in place of the example's, and a file in place of the vault."""
     [allowed] = [block for block in blocks() if block.language == "toml"]

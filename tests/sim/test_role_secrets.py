@@ -16,12 +16,13 @@ from typing import Any
 
 import pytest
 
-from tests.sim import controller, fleet, mode
+from tests.sim import controller, fleet
 from tests.sim.host import SimulatedHost
+from tests.sim.marks import in_namespace
 from tests.sim.test_role_converge import HOST, Ran
 from tests.sim.tree import PROFILES
 
-pytestmark = pytest.mark.skipif(bool(mode.refusal()), reason="the gate is a program that runs in a namespace")
+pytestmark = in_namespace
 newest_core = pytest.mark.newest_core
 
 TOKEN = "abcdef.0123456789abcdef"

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -32,13 +32,6 @@ SECRET = TOKEN.partition(".")[2]
 TAINT = "nvidia.com/gpu=present:NoSchedule"
 ALL: dict[str, Any] = {"labels": {"tier": "gpu"}, "taints": [TAINT]}
 OURS = {"bcd.dev/node-id": "node-7", "bcd.dev/site": "fra", "tier": "gpu"}
-
-
-@pytest.fixture
-def cluster() -> Iterator[Cluster]:
-    with Cluster() as made:
-        made.token()
-        yield made
 
 
 def bare(cluster: Cluster) -> KubeHost:

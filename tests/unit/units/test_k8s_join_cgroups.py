@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -21,11 +20,9 @@ from tests.unit.promises import second_pass_is_quiet
 
 
 @pytest.fixture
-def older() -> Iterator[Cluster]:
-    with Cluster() as made:
-        made.token()
-        made.kubelet_config["cgroupDriver"] = "cgroupfs"
-        yield made
+def older(cluster: Cluster) -> Cluster:
+    cluster.kubelet_config["cgroupDriver"] = "cgroupfs"
+    return cluster
 
 
 def systemd_of_runc(host: KubeHost) -> Any:

@@ -34,13 +34,6 @@ WRONG = "abcdef.aaaaaaaaaaaaaaaa"  # the id of the one that the cluster knows
 BOUND = 420.0  # seconds that any of these may take
 
 
-@pytest.fixture
-def cluster() -> Iterator[Cluster]:
-    with Cluster() as made:
-        made.token()
-        yield made
-
-
 class Hurried(KubeHost):
     """Its clock runs away while something waits."""
 

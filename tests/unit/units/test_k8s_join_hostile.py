@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -34,13 +33,6 @@ from tests.unit.promises import check_is_truthful, go
 SECRET = TOKEN.partition(".")[2]
 OWN_FAULT = "collection's own"
 WHOLE: dict[str, Any] = {"kind": "Node", "metadata": {"name": NODE}, "spec": {}, "status": {}}
-
-
-@pytest.fixture
-def cluster() -> Iterator[Cluster]:
-    with Cluster() as made:
-        made.token()
-        yield made
 
 
 def member(cluster: Cluster) -> KubeHost:

@@ -6,7 +6,6 @@ allow."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any, Callable
 
 import pytest
@@ -24,13 +23,6 @@ from tests.unit.kube_host import KubeHost, allowed
 from tests.unit.kube_passes import NODE, joins, message, passed
 
 NEEDED = "joining a Kubernetes cluster needs [kubernetes] allowed_clusters in bcd's config"
-
-
-@pytest.fixture
-def cluster() -> Iterator[Cluster]:
-    with Cluster() as made:
-        made.token()
-        yield made
 
 
 def refused(host: KubeHost, **more: Any) -> str:

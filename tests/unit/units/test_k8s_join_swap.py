@@ -5,8 +5,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.kube_seen import KUBELET_CONFIG
@@ -19,13 +17,6 @@ from tests.unit.kube_passes import actions, joins, passed
 from tests.unit.promises import go, second_pass_is_quiet
 
 SWAP = "/swap.img"
-
-
-@pytest.fixture
-def cluster() -> Iterator[Cluster]:
-    with Cluster() as made:
-        made.token()
-        yield made
 
 
 @pytest.fixture

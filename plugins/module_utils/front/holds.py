@@ -47,17 +47,42 @@ class Ended(NamedTuple):
 
 def run_holds(argument_spec: dict[str, Any]) -> None:
     """Converge the section of devices by the module's options, and exit."""
-    from .module import leave, opened, refuse_signed, start  # Ansible: the pass below is made without it too
+    from .module import leave, start  # Ansible: the pass below is made without it too
 
     module = start(argument_spec, required_one_of=[["assignments", "acknowledge", "signed_spec"]])
-    refuse_signed(module, NAME)
+    leave(module, holds_result(module.params, module.check_mode))
+
+
+def holds_result(params: Mapping[str, Any], check_mode: bool) -> dict[str, Any]:
+    """The result of one pass, or in check mode of one that would be made."""
+    from .opening import opened
+
     root = Host().uid() == 0
     try:
-        with opened(module.check_mode or not root, "cdi_holds") as (host, records):
-            ended = converge_holds(module.params, host, records, root or module.check_mode)
+        with opened(check_mode or not root, "cdi_holds") as (host, records):
+            ended = converge_holds(_intended(params, host), host, records, root or check_mode)
     except Fault as fault:
         ended = Ended(failed(NAME, fault), broken=True)
-    leave(module, report(ended))
+    return report(ended)
+
+
+def _intended(params: Mapping[str, Any], host: Host) -> Mapping[str, Any]:
+    """The options with what is signed in their place; raises Refused.
+
+    To acknowledge events alone takes no signature: it holds, releases and changes nothing.
+    """
+    if params["signed_spec"] is None and params["assignments"] is None:
+        return params
+    from .trust import intend
+
+    intent = intend(host, params["signed_spec"])
+    if intent is None:
+        return params
+    from ..plan.agreement import of_devices, of_generation
+
+    assignments = of_devices(intent.devices, params["assignments"])
+    generation = of_generation(intent.generation, params["generation"])
+    return {**params, "assignments": assignments, "generation": generation}
 
 
 def converge_holds(params: Mapping[str, Any], host: Host, records: Records, root: bool = True) -> Ended:

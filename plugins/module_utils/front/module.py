@@ -5,23 +5,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ..core import host as machine
-from ..core.errors import Fault, NotKnownYet, Refused, StepFailed
-from ..core.lock import only_pass
-from ..core.outcome import Outcome
 from ..core.plan import Unit
-from ..core.records import Records
-from ..core.runner import Goal, converge
-from ..look.config import refuse_if_outside, refuse_where_signed
 from ..plan.settings import wire_settings
 from .given import to_unit
-from .result import UNVERIFIED, failed, render, valid
+from .result import valid
+from .single import Asked, gathered, unit_result
 
 
 def start(argument_spec: dict[str, Any], **rules: Any) -> AnsibleModule:
@@ -32,60 +24,12 @@ def start(argument_spec: dict[str, Any], **rules: Any) -> AnsibleModule:
 def run_unit(unit: Unit, argument_spec: dict[str, Any]) -> None:
     """Converge one unit by the options of its module, and exit."""
     module = start(argument_spec)
-    refuse_signed(module, unit.name)
-    if module.params["state"] == "gathered":
+    params = module.params
+    if params["state"] == "gathered":
         leave(module, gathered(unit))
-    settings = None if module.params["state"] == "absent" else wire_settings(unit, module.params)
-    try:
-        with opened(module.check_mode, unit.name) as (host, records):
-            goal = Goal(unit, settings, to_unit(module.params))
-            outcome = converge(goal, host, records, module.params["max_disruption"])
-    except Fault as fault:
-        outcome = failed(unit.name, fault)
-    leave(module, render(outcome))
-
-
-def gathered(unit: Unit) -> dict[str, Any]:
-    """The result of `state: gathered`: what the host is now, in the form of the unit's options; changes nothing."""
-    if unit.gather is None:
-        raise ValueError(f"{unit.name} has no state gathered")
-    try:
-        seen = unit.gather(machine.Host())
-    except Fault as fault:
-        return render(failed(unit.name, fault))
-    state = "progressing" if seen.pending else "converged"
-    return render(Outcome(unit.name, False, state, seen.pending, (), (), seen.notes, (), None, seen.found))
-
-
-def refuse_signed(module: AnsibleModule, unit: str) -> None:
-    """Fail where a signed spec is given."""
-    if module.params["signed_spec"] is not None:
-        leave(module, render(failed(unit, Refused(UNVERIFIED))))
-
-
-@contextmanager
-def opened(check_mode: bool, what: str) -> Iterator[tuple[machine.Host, Records]]:
-    """The host and its records, for one pass: locked, or in check mode predicted."""
-    real = machine.Host()
-    if check_mode:
-        from ..core.predict import PredictedHost
-
-        predicted = PredictedHost(real)
-        try:
-            refuse_if_outside(predicted)
-            refuse_where_signed(predicted)
-        except NotKnownYet:  # an unprivileged look: root's configuration decides when root comes
-            pass
-        yield predicted, Records(predicted)
-        return
-    if real.uid() != 0:
-        raise StepFailed(
-            "node-unprivileged: this account is not root, and a unit changes the host as root: set become: true"
-        )
-    refuse_if_outside(real)
-    refuse_where_signed(real)
-    with only_pass(real, what):
-        yield real, Records(real)
+    settings = None if params["state"] == "absent" else wire_settings(unit, params)
+    asked = Asked(settings, params["signed_spec"], params["max_disruption"], to_unit(params))
+    leave(module, unit_result(unit, asked, module.check_mode))
 
 
 def leave(module: AnsibleModule, result: dict[str, Any], msg: str | None = None) -> None:

@@ -12,9 +12,6 @@ from ..core.errors import Fault, NotReady, Refused, StepFailed
 from ..core.outcome import Failure, Outcome
 from ..plan.folding import alike, of_any_cpu
 
-# What nobody verifies must not look as if it had been.
-UNVERIFIED = "signed_spec is given, and this version cannot verify a signed_spec: give units without it"
-
 
 def render(outcome: Outcome) -> dict[str, Any]:
     """The result keys of one unit, in success and failure alike; `reason`, `retryable` and `msg` only on failure."""

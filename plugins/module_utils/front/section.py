@@ -14,7 +14,7 @@ from ..core.outcome import Outcome
 from ..core.records import Records
 from ..core.secret import Given
 from ..plan import section
-from .result import UNVERIFIED, failed, render
+from .result import failed, render
 from .turns import NOTHING, take_some, take_turns
 
 HOSTNAME = "/proc/sys/kernel/hostname"
@@ -33,15 +33,21 @@ class Ended(NamedTuple):
 
 def run_section(argument_spec: dict[str, Any], plans: bool = False) -> None:
     """Converge the whole section by the module's options, and exit; `plans`: only say what that would take."""
-    from .module import leave, opened, start  # Ansible: the pass below is made without it too
+    from .module import leave, start  # Ansible: the pass below is made without it too
 
     module = start(
         argument_spec,
         mutually_exclusive=[["units", "wire_units"]],
         required_one_of=[["units", "wire_units", "signed_spec"]],
     )
-    params = module.params
-    predicted = plans or module.check_mode
+    leave(module, section_result(module.params, module.check_mode, plans))
+
+
+def section_result(params: Mapping[str, Any], check_mode: bool, plans: bool = False) -> dict[str, Any]:
+    """The result of one pass, or in check mode and where it only `plans` of one that would be made."""
+    from .opening import opened
+
+    predicted = plans or check_mode
     try:
         with opened(predicted, "host_plan" if plans else "host_section") as (host, records):
             ended = converge_section(params, host, records)
@@ -50,15 +56,12 @@ def run_section(argument_spec: dict[str, Any], plans: bool = False) -> None:
 
         host = PredictedHost(Host())
         ended = _ended((), fault, params, host, Records(host))
-    leave(
-        module,
-        report(
-            ended,
-            params["fail_on"],
-            params["only"],
-            may_change=module.check_mode or not plans,
-            for_secrets=params["fail_on_secrets"] and not predicted,
-        ),
+    return report(
+        ended,
+        params["fail_on"],
+        params["only"],
+        may_change=check_mode or not plans,
+        for_secrets=params["fail_on_secrets"] and not predicted,
     )
 
 
@@ -70,7 +73,7 @@ def converge_section(params: Mapping[str, Any], host: Host, records: Records) ->
     turns: tuple[section.Turn, ...] = ()
     fault = None
     try:
-        named = _named(params)
+        params, named = _intended(params, host)
         given = _given(params)
         turns = section.turns(named, {*records.applied(), *(params["known"] or ())})
         if params["only"] is None:
@@ -92,11 +95,24 @@ def _given(params: Mapping[str, Any]) -> Given:
     return to_section(params)
 
 
+def _intended(params: Mapping[str, Any], host: Host) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+    """The options with what is signed in their place, and the section; raises Refused."""
+    from .trust import intend
+
+    intent = intend(host, params["signed_spec"])
+    if intent is None:
+        return params, _named(params)
+    from ..plan.agreement import of_generation, of_section
+
+    is_given = params["units"] is not None or params["wire_units"] is not None
+    units = of_section(intent.host, _named(params) if is_given else None)
+    generation = of_generation(intent.generation, params["generation"])
+    return {**params, "units": units, "wire_units": None, "generation": generation}, units
+
+
 def _named(params: Mapping[str, Any]) -> dict[str, Any]:
     from ..plan import wire
 
-    if params["signed_spec"] is not None:
-        raise Refused(UNVERIFIED)
     if params["wire_units"] is not None:
         return dict(wire.from_list(params["wire_units"]))
     if params["units"] is None:

@@ -11,14 +11,11 @@ from typing import Union
 from ..core.errors import Refused
 from ..core.host import Host
 from ..core.step import File
+from ..plan.pins import CONFIG, Pins, pins
 
-CONFIG = "/etc/bcd/config.toml"
 DIRECTORIES = ("/", "/etc", "/etc/bcd")
 MEND = "make it root's, writable by no one else"
 OUTSIDE = "host.unit: this host's configuration is managed outside bcd ([host] units = false in root's config.toml)"
-
-# Either, when set, demands that what is applied is signed.
-PINS = ("command_root_sha256", "join_signing_key_pin")
 
 Scalar = Union[str, int, bool]
 TABLE = re.compile(r"\[\s*([A-Za-z0-9_.-]+)\s*\]")
@@ -95,11 +92,6 @@ def refuse_if_outside(host: Host) -> None:
         raise Refused(OUTSIDE)
 
 
-def refuse_where_signed(host: Host) -> None:
-    """Raise Refused where root's configuration demands signed intent, which this version cannot verify."""
-    demanding = sorted({pin for table in config(host).values() for pin in PINS if table.get(pin, "") != ""})
-    if demanding:
-        raise Refused(
-            f"{CONFIG} demands a signed spec ({', '.join(demanding)}), and this version cannot verify one: nothing "
-            "unsigned is applied: install a version that verifies, or let root take the pin out"
-        )
+def pinned(host: Host) -> Pins:
+    """Who may sign for this host; raises Refused for a pin that is malformed."""
+    return pins(config(host))

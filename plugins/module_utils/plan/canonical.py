@@ -18,6 +18,24 @@ def canonical(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
 
 
+def parse(data: bytes) -> Any:
+    """The value of a canonical text.
+
+    Raises ValueError for any other: a key twice, a fraction, NaN, white space, something behind it, another order of
+    the keys, a character escaped that need not be, bytes that are not UTF-8.
+    """
+    from .wire import once
+
+    try:
+        value = json.loads(data.decode("utf-8"), object_pairs_hook=once)
+        same = canonical(value).encode() == data
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+    if not same:
+        raise ValueError("it is JSON, and not in the canonical form (sorted keys, no white space, integers only)")
+    return value
+
+
 def _check(value: Any) -> None:
     if isinstance(value, dict):
         for key, item in value.items():

@@ -1,0 +1,41 @@
+# Copyright (c) 2026 bettercompute
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A host opened for one pass: locked, or in check mode predicted, and only where root's configuration allows it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from ..core import host as machine
+from ..core.errors import NotKnownYet, StepFailed
+from ..core.lock import only_pass
+from ..core.records import Records
+from ..look.config import refuse_if_outside
+
+NO_ROOT = (
+    "node-unprivileged: this account is not root, and bcd helper, which would be root for it, does not run here: set "
+    "become: true, or enroll the host with its helper"
+)
+
+
+@contextmanager
+def opened(check_mode: bool, what: str) -> Iterator[tuple[machine.Host, Records]]:
+    """The host and its records, for one pass of `what` ("host_section")."""
+    real = machine.Host()
+    if check_mode:
+        from ..core.predict import PredictedHost
+
+        predicted = PredictedHost(real)
+        try:
+            refuse_if_outside(predicted)
+        except NotKnownYet:  # an unprivileged look: root's configuration decides when root comes
+            pass
+        yield predicted, Records(predicted)
+        return
+    if real.uid() != 0:
+        raise StepFailed(NO_ROOT)
+    refuse_if_outside(real)
+    with only_pass(real, what):
+        yield real, Records(real)

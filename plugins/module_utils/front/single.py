@@ -1,0 +1,58 @@
+# Copyright (c) 2026 bettercompute
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""One unit by itself, as its own module and the helper ask for it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from ..core.errors import Fault
+from ..core.outcome import Outcome
+from ..core.plan import Unit
+from ..core.runner import Goal, converge
+from ..core.secret import Given
+from .opening import opened
+from .result import failed, render
+
+
+class Asked(NamedTuple):
+    """What is asked of one unit: its wire settings, None to remove it; {} with a signed spec, to take them from it."""
+
+    settings: Mapping[str, Any] | None
+    signed_spec: Mapping[str, Any] | None = None
+    max_disruption: str = "gpu"
+    given: Given = Given()
+
+
+def unit_result(unit: Unit, asked: Asked, check_mode: bool) -> dict[str, Any]:
+    """The unit's result keys after one pass, or in check mode as a pass would leave them. Never raises a Fault."""
+    try:
+        with opened(check_mode, unit.name) as (host, records):
+            from .trust import intend
+
+            settings = asked.settings
+            intent = intend(host, asked.signed_spec)
+            if intent is not None:
+                from ..plan.agreement import of_unit
+
+                settings = of_unit(intent.host, unit.name, settings)
+            outcome = converge(Goal(unit, settings, asked.given), host, records, asked.max_disruption)
+    except Fault as fault:
+        outcome = failed(unit.name, fault)
+    return render(outcome)
+
+
+def gathered(unit: Unit) -> dict[str, Any]:
+    """The result of `state: gathered`: what the host is now, in the form of the unit's options; changes nothing."""
+    from ..core.host import Host
+
+    if unit.gather is None:
+        raise ValueError(f"{unit.name} has no state gathered")
+    try:
+        seen = unit.gather(Host())
+    except Fault as fault:
+        return render(failed(unit.name, fault))
+    state = "progressing" if seen.pending else "converged"
+    return render(Outcome(unit.name, False, state, seen.pending, (), (), seen.notes, (), None, seen.found))

@@ -1,0 +1,72 @@
+# Copyright (c) 2026 bettercompute
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Who may sign for this host: the pins in root's configuration, which come with the installation alone."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from ..core.errors import Refused
+
+CONFIG = "/etc/bcd/config.toml"
+ROOTS, JOIN_KEY = "command_root_sha256", "join_signing_key_pin"
+MEND = "have root correct it"
+SHA256 = re.compile(r"[0-9a-f]{64}")
+
+
+class Pins(NamedTuple):
+    """`roots`: SHA-256 digests (64 hex digits) of the DER of each root that desired states may chain to.
+
+    `join_key`: "sha256/" and the base64 of the SHA-256 of the SubjectPublicKeyInfo of the key that signs join responses
+    and trust bundles; "" where none is pinned.
+    """
+
+    roots: frozenset[str] = frozenset()
+    join_key: str = ""
+
+    def __bool__(self) -> bool:
+        return bool(self.roots or self.join_key)
+
+
+def pins(tables: Mapping[str, Mapping[str, Any]]) -> Pins:
+    """The pins in a configuration, in whichever table; raises Refused for one that is malformed or there twice."""
+    return Pins(_roots(_value(tables, ROOTS)), _join_key(_value(tables, JOIN_KEY)))
+
+
+def _value(tables: Mapping[str, Mapping[str, Any]], key: str) -> str:
+    found = [table[key] for table in tables.values() if key in table]
+    if len(found) > 1:
+        raise Refused(f"{CONFIG} has {key} in {len(found)} tables: {MEND}, above the first table")
+    if found and not isinstance(found[0], str):
+        raise Refused(f"{CONFIG}: {key} is {found[0]!r}, and takes a string: {MEND}")
+    return found[0] if found else ""
+
+
+def _roots(text: str) -> frozenset[str]:
+    digests = [digest.strip().lower() for digest in text.split(",")] if text.strip() else []
+    wrong = [digest for digest in digests if not SHA256.fullmatch(digest)]
+    if wrong:
+        raise Refused(
+            f"{CONFIG}: {ROOTS} has {wrong[0]!r}, and takes SHA-256 digests of 64 hex digits, with commas: {MEND}"
+        )
+    return frozenset(digests)
+
+
+def _join_key(text: str) -> str:
+    if not text:
+        return ""
+    kind, slash, digest = text.partition("/")
+    try:
+        whole = len(base64.b64decode(digest.encode(), validate=True)) == 32
+    except (binascii.Error, ValueError):
+        whole = False
+    if kind != "sha256" or not slash or not whole:
+        raise Refused(
+            f"{CONFIG}: {JOIN_KEY} is {text!r}, and takes sha256/ and the base64 of a key's SHA-256 digest: {MEND}"
+        )
+    return text

@@ -254,10 +254,28 @@ def _simulator(root: str, python: str) -> None:
         os.makedirs(f"{target}/lib/tests/{name}")
         _bind(os.path.join(os.path.dirname(HERE), name), f"{target}/lib/tests/{name}")
     os.symlink(python, f"{target}/python")
+    _isolated(target, python)
     _put(f"{target}/standin", STAND_IN)
     os.chmod(f"{target}/standin", 0o755)  # noqa: S103  (a program)
     _put(f"{target}/absent", "")
     os.chmod(f"{target}/absent", 0o444)
+
+
+def _isolated(target: str, python: str) -> None:
+    """/.sim/venv/bin/python: the interpreter for programs that heed no variable (python -I), with the hook all the same.
+
+    It has the packages of `python`, which may be a virtual environment itself.
+    """
+    real = os.path.realpath(python)
+    packages = f"lib/{os.path.basename(real)}/site-packages"
+    venv = f"{target}/venv"
+    os.makedirs(f"{venv}/bin")
+    os.makedirs(f"{venv}/{packages}")
+    os.symlink(real, f"{venv}/bin/python")
+    _put(f"{venv}/pyvenv.cfg", f"home = {os.path.dirname(real)}\ninclude-system-site-packages = true\n")
+    others = os.path.join(os.path.dirname(os.path.dirname(python)), packages)
+    hook = "import sys; sys.path.insert(0, '/.sim/lib/tests/sim/hook'); import sitecustomize\n"
+    _put(f"{venv}/{packages}/sim.pth", f"{others}\n{hook}")
 
 
 def _programs(tree: str, root: str) -> None:

@@ -17,7 +17,7 @@ from typing import Any
 
 LIBRARY = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__)))))
 ROOT = os.environ.get("SIM_ROOT", "/")
-PLAYED = ".module_utils.core.host"
+PLAYED = (".module_utils.core.host", "bcd.core.host")  # of a module, of the program bcd
 REFUSED = ("ansible.modules.", "ansible_collections.ansible.")
 
 

@@ -9,6 +9,7 @@ from ..core.host import Host
 from ..core.plan import Past, Unit
 from ..look.config import config
 from ..plan import host_config as planner
+from ..plan.pins import CONFIG
 
 
 def look(host: Host, settings: planner.Settings | None, _past: Past) -> planner.Now:
@@ -16,10 +17,10 @@ def look(host: Host, settings: planner.Settings | None, _past: Past) -> planner.
     group = planner.GROUP if settings is None else settings.group
     return planner.Now(
         tables=config(host),
-        file=host.file(planner.CONFIG),
+        file=host.file(CONFIG),
         record=host.file(planner.RECORD),
         folder_owner=host.ask(planner.asks_owner(planner.FOLDER)).out.strip(),
-        file_owner=host.ask(planner.asks_owner(planner.CONFIG)).out.strip(),
+        file_owner=host.ask(planner.asks_owner(CONFIG)).out.strip(),
         has_group=host.ask(planner.asks_group(group)).rc == 0,
     )
 

@@ -53,8 +53,11 @@ options:
     default: gpu
   signed_spec:
     description:
-      - The control plane's signed intent. This version cannot verify one, so it takes no settings from it, and applies
-        nothing on a host whose root demands signed intent.
+      - What the control plane signed for this host, the envelope that M(bettercompute.bcd.sign_spec) returns. The
+        section and its generation come from it. O(units), O(wire_units) and O(generation) are not needed then, and
+        where they are given have to equal it.
+      - A host whose root pins a signer applies nothing without it, and one whose root pins none refuses it. It takes
+        the Python package C(cryptography) on the host.
     type: dict
   secrets:
     description:

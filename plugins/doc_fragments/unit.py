@@ -29,7 +29,12 @@ options:
     choices: [none, service, gpu]
     default: gpu
   signed_spec:
-    description: The control plane's signed intent, for hosts whose root demands it.
+    description:
+      - What the control plane signed for this host, the envelope that M(bettercompute.bcd.sign_spec) returns. The unit
+        takes its settings from it, and options given as well have to equal them.
+      - With V(state=absent) it has to leave the unit out. Without V(state=absent) it has to name it.
+      - A host whose root pins a signer applies nothing without it, and one whose root pins none refuses it. It takes
+        the Python package C(cryptography) on the host.
     type: dict
 attributes:
   check_mode:

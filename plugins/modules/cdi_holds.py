@@ -85,8 +85,10 @@ options:
     default: gpu
   signed_spec:
     description:
-      - The control plane's signed intent. This version cannot verify one, so it takes no assignments from it, and binds
-        nothing on a host whose root demands signed intent.
+      - What the control plane signed for this host, the envelope that M(bettercompute.bcd.sign_spec) returns. The
+        assignments, the generation and the node's name come from it, and where they are given as well have to equal it.
+      - A host whose root pins a signer holds and releases nothing without it, and one whose root pins none refuses it.
+        Only O(acknowledge) by itself takes none. It needs the Python package C(cryptography) on the host.
     type: dict
 attributes:
   check_mode:

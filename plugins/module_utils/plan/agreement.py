@@ -57,7 +57,7 @@ def of_devices(
     """The assignments; `given` are those in the options, None where they are left out. Raises Refused."""
     if signed is None:
         raise Refused("the signed spec has no devices, and manages no hold: have a spec signed that has them")
-    if given is not None and _text(_said(list(given))) != _text(_said(list(signed))):
+    if given is not None and _text(said(list(given))) != _text(said(list(signed))):
         raise Refused(f"assignments differ from the devices of the signed spec: {ADVICE}")
     return list(signed)
 
@@ -88,11 +88,11 @@ def differences(given: Mapping[str, Any], signed: Mapping[str, Any]) -> str:
     return "the options are not what the signed spec has"
 
 
-def _said(value: Any) -> Any:
-    """Without the suboptions that were not given."""
+def said(value: Any) -> Any:
+    """Options without the suboptions that were not given, which Ansible has as null."""
     if isinstance(value, Mapping):
-        return {key: _said(item) for key, item in value.items() if item is not None}
-    return [_said(item) for item in value] if isinstance(value, (list, tuple)) else value
+        return {key: said(item) for key, item in value.items() if item is not None}
+    return [said(item) for item in value] if isinstance(value, (list, tuple)) else value
 
 
 def _text(value: Any) -> str:

@@ -41,7 +41,7 @@ WORKER = "bcd://role/worker"
 DESIRED_STATE, TRUST_BUNDLE, JOIN_RESPONSE = "desired-state", "trust-bundle", "join-response"
 BEGIN = 1_500_000_000  # unix time
 END = max(int(time.time()) + 365 * 86_400, 2_000_000_000)
-CURVES = {"p256": ec.SECP256R1, "p384": ec.SECP384R1, "p521": ec.SECP521R1}
+CURVES: dict[str, Any] = {"p256": ec.SECP256R1, "p384": ec.SECP384R1, "p521": ec.SECP521R1}
 
 
 def private_key(kind: str = "ed25519") -> Any:

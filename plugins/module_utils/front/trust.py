@@ -6,13 +6,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any, Callable, NamedTuple, TypeVar
 
 from ..core.errors import NotKnownYet, Refused, StepFailed
 from ..core.host import Host, advice
 from ..look.config import pinned
 from ..plan.pins import CONFIG, JOIN_KEY, ROOTS, Pins
 
+Agreed = TypeVar("Agreed")
 UNPINNED = (
     f"signed_spec is given, and root pins no signer on this host: pin one in {CONFIG} ({ROOTS} or {JOIN_KEY}; the "
     "playbook enroll does), or leave signed_spec out"
@@ -38,37 +39,47 @@ def intend(host: Host, signed_spec: Mapping[str, Any] | None) -> Intent | None:
     Raises Refused for what does not verify, and where a signature is demanded and none is given. On a real host an
     accepted spec is remembered before it returns, so that what is older is refused from then on.
     """
+    return agreed(host, signed_spec, lambda intent: intent)
+
+
+def agreed(host: Host, signed_spec: Mapping[str, Any] | None, agree: Callable[[Intent], Agreed]) -> Agreed | None:
+    """As `intend`, and what `agree` makes of the spec beside the options.
+
+    What `agree` raises is raised before anything is remembered: a request that is refused writes nothing.
+    """
     try:
         root = pinned(host)
     except NotKnownYet:  # root sees it
-        return None if signed_spec is None else _unverified(signed_spec)
+        return None if signed_spec is None else agree(_unverified(signed_spec))
     if signed_spec is not None:
-        return _accepted(host, root, signed_spec)
+        return _accepted(host, root, signed_spec, agree)
     if root:
         _refuse_unsigned(host, root)
     return None
 
 
-def _accepted(host: Host, root: Pins, signed_spec: Mapping[str, Any]) -> Intent:
+def _accepted(host: Host, root: Pins, signed_spec: Mapping[str, Any], agree: Callable[[Intent], Agreed]) -> Agreed:
     from ..intent.acceptance import accept
     from ..intent.envelope import envelope
     from ..intent.memory import MEMORY, RECORD, parse, render
+    from ..look.root_files import root_text
 
     if not root:
         raise Refused(UNPINNED)
     signed = envelope(signed_spec)
     try:
-        record, memory = host.read(RECORD), parse(host.read(MEMORY))
+        record, memory = root_text(host, RECORD), parse(root_text(host, MEMORY))
     except NotKnownYet:  # the pins may be read by the account's group, root's records by root alone
-        return _unverified(signed_spec)
+        return agree(_unverified(signed_spec))
     accepted = accept(signed, root, record, memory, host.time())
+    spec = accepted.spec
+    result = agree(Intent(spec.node_id, spec.generation, spec.host, spec.devices))
     if accepted.memory != memory and not host.predicted:
         try:
             host.write(MEMORY, render(accepted.memory), 0o600)
         except OSError as fault:
             raise StepFailed(f"cannot remember the signed spec in {MEMORY}: {fault.strerror}{advice(fault)}") from None
-    spec = accepted.spec
-    return Intent(spec.node_id, spec.generation, spec.host, spec.devices)
+    return result
 
 
 def _unverified(signed_spec: Mapping[str, Any]) -> Intent:
@@ -82,13 +93,14 @@ def _unverified(signed_spec: Mapping[str, Any]) -> Intent:
 def _refuse_unsigned(host: Host, root: Pins) -> None:
     """Raise Refused where root's pins, its join record, or a bundle that it accepted demand a signature."""
     from ..intent.acceptance import demand
-    from ..intent.memory import MEMORY, RECORD, parse
+    from ..intent.memory import MEMORY, RECORD, Memory, parse
+    from ..look.root_files import root_text
 
     if root.roots:  # nothing else counts then, nor needs to be read
-        why = f"{ROOTS} in {CONFIG} demands"
+        why = demand(root, None, Memory())
     else:
         try:
-            why = demand(root, host.read(RECORD), parse(host.read(MEMORY)))
+            why = demand(root, root_text(host, RECORD), parse(root_text(host, MEMORY)))
         except NotKnownYet:
             return
     if why:

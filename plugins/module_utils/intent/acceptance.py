@@ -16,10 +16,12 @@ from ..core.errors import Refused
 from ..plan.pins import JOIN_KEY, ROOTS, Pins
 from . import body
 from .envelope import Envelope, envelope, rendered
-from .memory import RECORD, Memory
+from .memory import MEMORY, RECORD, Memory
 
 OLDER = "an older one is a rollback: give the newest"
 AGAIN = "have the control plane sign for this host"
+OVER = f"where the control plane started over, enroll this host as a new node, or have root move {MEMORY} away"
+NO_BUNDLE = body.TrustBundle(-1, frozenset())
 
 
 class Accepted(NamedTuple):
@@ -85,8 +87,10 @@ def join_record(value: Any, pins: Pins) -> body.JoinResponse:
 def _joined(pins: Pins, record: str | None) -> body.JoinResponse | None:
     if record is None:
         return None
+    from ..plan.wire import once
+
     try:
-        value = json.loads(record)
+        value = json.loads(record, object_pairs_hook=once)
     except (ValueError, RecursionError):
         raise Refused(f"{RECORD} is no join record: {AGAIN} again (the playbook enroll), or move it away") from None
     return join_record(value, pins)
@@ -94,48 +98,64 @@ def _joined(pins: Pins, record: str | None) -> body.JoinResponse | None:
 
 def _of_this_node(memory: Memory, joined: body.JoinResponse | None) -> Memory:
     """The memory of the node that the join record names: joined as another one, the machine starts over."""
-    if joined is None or memory.node_id in ("", joined.node_id):
-        return memory if joined is None else memory._replace(node_id=joined.node_id)
+    if joined is None or memory.node_id == joined.node_id:
+        return memory
+    if not memory.node_id:
+        return memory._replace(node_id=joined.node_id)
     return memory._replace(node_id=joined.node_id, generation=-1, body_sha256="", envelope=None)
 
 
 def _roots(
     signed: Envelope, pins: Pins, joined: body.JoinResponse | None, memory: Memory
 ) -> tuple[frozenset[str], Memory]:
-    """The digests of the roots that count, and the memory with the bundle that says so."""
-    if not pins.join_key:  # a bundle's signer is not known here: the pinned roots alone count
+    """The digests of the roots that count, and the memory with the bundle that says so.
+
+    Pinned roots are the most that can count: a bundle beside them can only take some away.
+    """
+    if not pins.join_key:  # whoever signed a bundle is not known here: the pinned roots alone count
         return pins.roots, memory
     if memory.bundle_key != pins.join_key:  # of another control plane, whose versions say nothing
-        memory = memory._replace(bundle_version=-1, bundle_key=pins.join_key, signed=False)
-    known = joined.trust_bundle if joined is not None else body.TrustBundle(-1, frozenset())
-    newest = max(known.version, memory.bundle_version)
-    bundle = known
+        memory = memory._replace(bundle_version=-1, bundle_sha256="", bundle_key=pins.join_key, signed=False)
+    known = NO_BUNDLE if joined is None else joined.trust_bundle
     if signed.trust_bundle is not None:
-        bundle = _bundle(signed.trust_bundle, pins, newest)
-        memory = memory._replace(bundle_version=bundle.version, signed=memory.signed or bool(bundle.command_roots))
+        bundle, memory = _with_bundle(signed.trust_bundle, pins, known, memory)
+        roots, why = bundle.command_roots, "its trust_bundle names none"
     elif memory.bundle_version > known.version:
         raise Refused(
             f"signed_spec has no trust_bundle, and this host has accepted version {memory.bundle_version}, which may "
             "have changed the roots: give the spec with the current bundle"
         )
-    if pins.roots:
-        return (pins.roots & bundle.command_roots if signed.trust_bundle is not None else pins.roots), memory
-    if not bundle.command_roots:
-        why = (
-            "the trust bundle has none" if signed.trust_bundle is not None else "the spec comes without a trust_bundle"
-        )
-        raise Refused(f"no root counts on this host ({why}): give signed_spec with a bundle that has the signer's root")
-    return bundle.command_roots, memory
+    else:
+        roots, why = pins.roots or known.command_roots, "it has no trust_bundle, and no join record here names one"
+    if not roots:
+        raise Refused(f"no root counts for signed_spec ({why}): give it with a trust_bundle that has the signer's root")
+    return (roots & pins.roots if pins.roots else roots), memory
 
 
-def _bundle(signed: Envelope, pins: Pins, newest: int) -> body.TrustBundle:
+def _with_bundle(
+    signed: Envelope, pins: Pins, known: body.TrustBundle, memory: Memory
+) -> tuple[body.TrustBundle, Memory]:
+    """The bundle, and the memory with it; `known` is the join record's."""
     from .verify import verify_pinned
 
     verify_pinned(signed, body.TRUST_BUNDLE, pins.join_key, "the trust bundle")
     bundle = body.trust_bundle(signed.body)
+    newest = max(known.version, memory.bundle_version)
     if bundle.version < newest:
         raise Refused(f"the trust bundle has version {bundle.version}, and this host has accepted {newest}: {OLDER}")
-    return bundle
+    digest = hashlib.sha256(signed.body).hexdigest()
+    if (bundle.version == known.version and bundle != known) or (
+        bundle.version == memory.bundle_version and digest != memory.bundle_sha256
+    ):
+        raise Refused(
+            f"the trust bundle has version {bundle.version}, which this host knows with other roots: have what changed "
+            "issued under a higher version"
+        )
+    return bundle, memory._replace(
+        bundle_version=bundle.version,
+        bundle_sha256=digest,
+        signed=memory.signed or bool(bundle.command_roots),
+    )
 
 
 def _refuse_another_node(spec: body.DesiredState, memory: Memory) -> None:
@@ -146,7 +166,8 @@ def _refuse_another_node(spec: body.DesiredState, memory: Memory) -> None:
 def _refuse_an_older(spec: body.DesiredState, digest: str, memory: Memory) -> None:
     if spec.generation < memory.generation:
         raise Refused(
-            f"the signed spec has generation {spec.generation}, and this host has accepted {memory.generation}: {OLDER}"
+            f"the signed spec has generation {spec.generation}, and this host has accepted {memory.generation}: "
+            f"{OLDER} ({OVER})"
         )
     if spec.generation == memory.generation and memory.body_sha256 not in ("", digest):
         raise Refused(

@@ -223,7 +223,7 @@ def _issued(certificate: Any, key: Any, kind: str, name: str) -> bool:
     from cryptography.hazmat.primitives import hashes
     from cryptography.hazmat.primitives.asymmetric import ec, ed25519, padding, rsa
 
-    kinds = {"rsa": rsa.RSAPublicKey, "pss": rsa.RSAPublicKey, "ec": ec.EllipticCurvePublicKey}
+    kinds: dict[str, Any] = {"rsa": rsa.RSAPublicKey, "pss": rsa.RSAPublicKey, "ec": ec.EllipticCurvePublicKey}
     if not isinstance(key, kinds.get(kind, ed25519.Ed25519PublicKey)):
         return False
     for each in (name,) if kind != "pss" else HASHES:

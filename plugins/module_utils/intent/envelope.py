@@ -14,6 +14,7 @@ from ..core.errors import Refused
 
 FIELDS = ("body", "signature", "certificates")
 BUNDLE = "trust_bundle"
+SPEC = "signed_spec"  # what alone may bring a bundle
 MOST_BODY = 1024 * 1024  # bytes of the canonical text
 MOST_SIGNATURE = 1024  # bytes; RSA of 8192 bits
 MOST_CERTIFICATES = 8
@@ -33,15 +34,15 @@ class Envelope(NamedTuple):
     trust_bundle: Any = None  # an Envelope, which mypy cannot say of a NamedTuple inside itself
 
 
-def envelope(value: Any, what: str = "signed_spec") -> Envelope:
+def envelope(value: Any, what: str = SPEC) -> Envelope:
     """The envelope in its wire form; raises Refused for a field too many or too few, of another type, or too large."""
     if not isinstance(value, Mapping):
         raise Refused(f"{what} is no mapping of {', '.join(FIELDS)}: {AGAIN}")
-    allowed = (*FIELDS, BUNDLE) if what == "signed_spec" else FIELDS
-    unknown = sorted(str(name) for name in value if name not in allowed)
+    allowed = (*FIELDS, BUNDLE) if what == SPEC else FIELDS
+    unknown = sorted(repr(name)[:80] for name in value if name not in allowed)
     missing = [name for name in FIELDS if name not in value]
     if unknown or missing:
-        fault = f"has {', '.join(map(repr, unknown))}, which is no field of it" if unknown else f"has no {missing[0]}"
+        fault = f"has {', '.join(unknown[:4])}, which is no field of it" if unknown else f"has no {missing[0]}"
         raise Refused(f"{what} {fault}: {AGAIN}")
     bundle = value.get(BUNDLE)
     return Envelope(

@@ -20,15 +20,16 @@ class Memory(NamedTuple):
     """`node_id`: the node that the accepted specs name, "" before the first; `generation`: the newest accepted.
 
     `body_sha256`: the digest of the last accepted body, which stays good when its signer's certificate has ended.
-    `bundle_version`: the newest trust bundle accepted under the pinned key `bundle_key`, -1 before the first;
-    `signed`: a bundle with roots was accepted under it, and from then on nothing unsigned is. `envelope`: the last
-    accepted spec as it came, which the agent applies again.
+    `bundle_version`, `bundle_sha256`: the newest trust bundle accepted under the pinned key `bundle_key` and the digest
+    of its body, -1 and "" before the first; `signed`: a bundle with roots was accepted under it, and from then on
+    nothing unsigned is. `envelope`: the last accepted spec as it came, which the agent applies again.
     """
 
     node_id: str = ""
     generation: int = -1
     body_sha256: str = ""
     bundle_version: int = -1
+    bundle_sha256: str = ""
     bundle_key: str = ""
     signed: bool = False
     envelope: Mapping[str, Any] | None = None
@@ -48,7 +49,8 @@ def render(memory: Memory) -> str:
 
 
 def _is_whole(found: Mapping[str, Any]) -> bool:
-    kinds: dict[str, Any] = {"node_id": str, "body_sha256": str, "bundle_key": str, "signed": bool}
+    texts = dict.fromkeys(("node_id", "body_sha256", "bundle_sha256", "bundle_key"), str)
+    kinds: dict[str, Any] = {**texts, "signed": bool}
     return (
         all(isinstance(found.get(name), kind) for name, kind in kinds.items())
         and all(

@@ -17,7 +17,7 @@ from typing import Any
 from ..core.errors import Refused
 
 MISSING = (
-    "signing needs the Python package cryptography, which this host's Python does not have: install it (the package "
+    "signatures need the Python package cryptography, which this host's Python does not have: install it (the package "
     "python3-cryptography)"
 )
 SMALLEST_RSA, LARGEST_RSA = 2048, 8192  # bits; what is larger takes the host's time
@@ -66,7 +66,7 @@ def _private_key(path: str, pem: str) -> Any:
     try:
         key = serialization.load_pem_private_key(pem.encode("utf-8", "surrogateescape"), password=None)
     except (ValueError, TypeError, UnsupportedAlgorithm):  # TypeError: it has a password. No word of theirs on the key
-        raise Refused(f"{path} is no private key in PEM form without a password: write the node's key there") from None
+        raise Refused(f"{path} is no private key in PEM form without a password: take one that is") from None
     if hasattr(key, "public_key") and is_fit(key.public_key()):
         return key
     raise Refused(f"{path} is a key that nothing is signed with here: take {KINDS}")

@@ -19,7 +19,7 @@ OUTSIDE = "host.unit: this host's configuration is managed outside bcd ([host] u
 
 Scalar = Union[str, int, bool]
 TABLE = re.compile(r"\[\s*([A-Za-z0-9_.-]+)\s*\]")
-PAIR = re.compile(r"""([A-Za-z0-9_-]+)\s*=\s*("(?:[^"\\]|\\["\\])*"|'[^']*'|true\b|false\b|[+-]?[0-9]+)""")
+PAIR = re.compile(r"""([A-Za-z0-9_-]+)\s*=\s*("(?:[^"\\]|\\["\\])*"|'[^']*'|true\b|false\b|[+-]?[0-9]{1,18}(?![0-9]))""")
 
 
 def parse_config(text: str) -> dict[str, dict[str, Scalar]]:
@@ -29,7 +29,7 @@ def parse_config(text: str) -> dict[str, dict[str, Scalar]]:
     """
     tables: dict[str, dict[str, Scalar]] = {"": {}}
     here = tables[""]
-    for number, raw in enumerate(text.splitlines(), 1):
+    for number, raw in enumerate(text.split("\n"), 1):
         line = raw.strip()
         if not line or line.startswith("#"):
             continue
@@ -66,19 +66,19 @@ def config(host: Host) -> dict[str, dict[str, Scalar]]:
         DIRECTORIES if host.uid() == 0 else ()
     ):  # who can write one of them can put another file, or none, in its place
         above = host.file(directory)
-        if above is not None and not _only_roots(above):
+        if above is not None and not only_roots(above):
             raise Refused(
                 f"{directory} is not a directory only root can write, and {CONFIG} decides what root does: {MEND}"
             )
     seen = host.file(CONFIG)
     if seen is None:
         return {"": {}}
-    if not seen.regular or not _only_roots(seen):
+    if not seen.regular or not only_roots(seen):
         raise Refused(f"{CONFIG} must be a regular file root owns that no one else can write")
     return parse_config(seen.text)
 
 
-def _only_roots(seen: File) -> bool:
+def only_roots(seen: File) -> bool:
     """Whether root owns it and no one else can write it; a symbolic link's mode says that anyone can."""
     return seen.uid == 0 and not seen.mode & 0o022
 

@@ -8,13 +8,16 @@ from __future__ import annotations
 import json
 from typing import Any
 
+DEEPEST = 64  # what no value of ours comes near; further down, readers differ in where they give up
+
 
 def canonical(value: Any) -> str:
     """The canonical text: keys sorted by code point, no white space, integers the only numbers, fit for UTF-8.
 
-    Raises ValueError for what has no such text: a fraction, a key that is no string, half of a surrogate pair.
+    Raises ValueError for what has no such text: a fraction, a key that is no string, half of a surrogate pair; and for
+    what is nested deeper than DEEPEST.
     """
-    _check(value)
+    _check(value, DEEPEST)
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
 
 
@@ -30,22 +33,24 @@ def parse(data: bytes) -> Any:
         value = json.loads(data.decode("utf-8"), object_pairs_hook=once)
         same = canonical(value).encode() == data
     except RecursionError:
-        raise ValueError("it is nested too deeply") from None
+        raise ValueError(f"it is nested deeper than {DEEPEST} levels") from None
     if not same:
         raise ValueError("it is JSON, and not in the canonical form (sorted keys, no white space, integers only)")
     return value
 
 
-def _check(value: Any) -> None:
+def _check(value: Any, levels: int) -> None:
+    if levels < 0:
+        raise ValueError(f"it is nested deeper than {DEEPEST} levels")
     if isinstance(value, dict):
         for key, item in value.items():
             if not isinstance(key, str):
                 raise ValueError(f"canonical JSON has strings for keys, not {key!r}")
-            _check(key)
-            _check(item)
+            _check(key, levels)
+            _check(item, levels - 1)
     elif isinstance(value, (list, tuple)):
         for item in value:
-            _check(item)
+            _check(item, levels - 1)
     elif isinstance(value, str):
         try:
             value.encode()

@@ -16,6 +16,7 @@ from ..core.errors import Refused
 CONFIG = "/etc/bcd/config.toml"
 ROOTS, JOIN_KEY = "command_root_sha256", "join_signing_key_pin"
 MEND = "have root correct it"
+NEARLY = ("commandroot", "joinsigning", "joinpin", "joinkey")  # how a key begins that was meant for one of the two
 SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
@@ -34,7 +35,15 @@ class Pins(NamedTuple):
 
 
 def pins(tables: Mapping[str, Mapping[str, Any]]) -> Pins:
-    """The pins in a configuration, in whichever table; raises Refused for one that is malformed or there twice."""
+    """The pins in a configuration, in whichever table.
+
+    Raises Refused for one that is malformed or there twice, and for a key that was meant to be one: a slip of the pen
+    would otherwise leave the host open.
+    """
+    for table in tables.values():
+        for key in table:
+            if key not in (ROOTS, JOIN_KEY) and key.lower().replace("_", "").replace("-", "").startswith(NEARLY):
+                raise Refused(f"{CONFIG} has the key {key}, and pins are {ROOTS} and {JOIN_KEY}: {MEND}")
     return Pins(_roots(_value(tables, ROOTS)), _join_key(_value(tables, JOIN_KEY)))
 
 
@@ -62,10 +71,10 @@ def _join_key(text: str) -> str:
         return ""
     kind, slash, digest = text.partition("/")
     try:
-        whole = len(base64.b64decode(digest.encode(), validate=True)) == 32
+        data = base64.b64decode(digest.encode(), validate=True)
     except (binascii.Error, ValueError):
-        whole = False
-    if kind != "sha256" or not slash or not whole:
+        data = b""
+    if kind != "sha256" or not slash or len(data) != 32 or base64.b64encode(data).decode() != digest:
         raise Refused(
             f"{CONFIG}: {JOIN_KEY} is {text!r}, and takes sha256/ and the base64 of a key's SHA-256 digest: {MEND}"
         )

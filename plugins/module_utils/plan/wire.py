@@ -9,6 +9,7 @@ A mapping cannot show what was wrong with the text that it came from; this can.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn, Union
 
@@ -28,7 +29,7 @@ def from_list(units: Sequence[Mapping[str, Any]]) -> dict[str, Settings]:
     A unit named twice is refused for the whole section, since nothing says which settings apply.
     """
     names = [str(entry["unit"]) for entry in units]
-    twice = sorted({name for name in names if names.count(name) > 1})
+    twice = _twice(names)
     if twice:
         raise Refused(
             f"the section names {', '.join(twice)} twice: nothing says which settings apply: name each unit once"
@@ -57,11 +58,15 @@ def _mapping(unit: str, settings: Any) -> Settings:
 
 def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """A JSON object in which no key is there twice, for `json.loads`; raises ValueError."""
-    names = [name for name, _value in pairs]
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
-        raise ValueError(f"{', '.join(twice)} is there twice")
-    return dict(pairs)
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError(f"{', '.join(_twice([name for name, _value in pairs]))} is there twice")
+    return found
+
+
+def _twice(names: Sequence[str]) -> list[str]:
+    """The names that are there more than once, in time that grows with the text and no faster: it may be anyone's."""
+    return sorted(name for name, times in Counter(names).items() if times > 1)
 
 
 def _no_number(word: str) -> NoReturn:

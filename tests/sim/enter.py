@@ -3,6 +3,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Run a program inside a simulated host: `enter.py TREE [--python PATH] [--uid N] -- PROGRAM [ARGUMENT ...]`.
 
+`--uid N` goes by another number, with root's rights to all that is inside. `--account NAME` is that account of the
+simulated host's /etc/passwd and its groups, to this machine's kernel too: what is root's it cannot touch. Only root
+can become one.
+
 A mount namespace (for an ordinary user, a user namespace too) is made whose root is the tree. This machine's /usr is
 bound into it read-only, merged with what the tree itself has below /usr; the programs that the simulator plays are
 covered by its stand-ins, so that none of them can run by accident. Nothing of /etc, /proc, /sys, /run, /var or /home
@@ -16,6 +20,7 @@ import ctypes
 import os
 import resource
 import sys
+from typing import NamedTuple
 
 NEWNS, NEWUTS, NEWUSER = 0x00020000, 0x04000000, 0x10000000
 RDONLY, NOSUID, NODEV, NOEXEC, REMOUNT, BIND, REC, PRIVATE = 1, 2, 4, 8, 32, 4096, 16384, 1 << 18
@@ -61,14 +66,23 @@ def main(argv: list[str]) -> int:
     if argv == ["--probe"]:
         return _probe()
     options, program = _options(argv)
+    environment = dict(ENVIRONMENT)
     try:
+        account = accounts(options["tree"])[options["account"]] if "account" in options else None
         enter(options["tree"], options.get("python", sys.executable), int(options.get("uid", "0")))
+        if account is not None:
+            become(account)
+            name = options["account"]
+            environment.update(HOME=account.home, USER=name, LOGNAME=name)
+    except KeyError:
+        sys.stderr.write(f"sim: {options['tree']} has no account {options['account']} in its /etc/passwd\n")
+        return 125
     except (CannotEnter, OSError) as fault:
         what = "no namespace" if isinstance(fault, NoNamespace) else f"cannot enter {options['tree']}"
         sys.stderr.write(f"sim: {what}: {fault}\n")
         return 125
     try:
-        os.execvpe(program[0], program, ENVIRONMENT)
+        os.execvpe(program[0], program, environment)
     except OSError as fault:
         sys.stderr.write(f"sim: {program[0]}: {fault.strerror}\n")
         return 127 if isinstance(fault, FileNotFoundError) else 126
@@ -100,6 +114,41 @@ def enter(tree: str, python: str, uid: int = 0) -> None:
     os.chroot(root)
     os.chdir("/root" if uid == 0 else "/")
     os.umask(0o022)
+
+
+class Account(NamedTuple):
+    """An account: its number, its groups with the primary one first, its home."""
+
+    uid: int
+    groups: list[int]
+    home: str
+
+
+def accounts(tree: str) -> dict[str, Account]:
+    """The accounts of a simulated host by name."""
+    found: dict[str, Account] = {}
+    groups = [line.split(":") for line in _lines(f"{tree}/etc/group")]
+    for line in _lines(f"{tree}/etc/passwd"):
+        name, _password, uid, group, _words, home, _shell = line.split(":")
+        more = [int(number) for _name, _secret, number, members in groups if name in members.split(",")]
+        found[name] = Account(int(uid), [int(group), *more], home)
+    return found
+
+
+def become(account: Account) -> None:
+    """Be this account from now on; `enter` comes before."""
+    try:
+        os.setgroups(account.groups)
+        os.setgid(account.groups[0])
+        os.setuid(account.uid)
+    except OSError as fault:
+        raise CannotEnter(f"only root can become another account: {fault.strerror}") from None
+    os.chdir("/")
+
+
+def _lines(path: str) -> list[str]:
+    with open(path, encoding="utf-8") as source:
+        return source.read().splitlines()
 
 
 def _probe() -> int:
@@ -143,7 +192,7 @@ def _options(argv: list[str]) -> tuple[dict[str, str], list[str]]:
             options[name[2:]] = value
     except (ValueError, IndexError):
         raise SystemExit(__doc__) from None
-    if not program or not set(options) <= {"tree", "python", "uid"}:
+    if not program or not set(options) <= {"tree", "python", "uid", "account"}:
         raise SystemExit(__doc__)
     return options, program
 
@@ -262,7 +311,7 @@ def _simulator(root: str, python: str) -> None:
 
 
 def _isolated(target: str, python: str) -> None:
-    """/.sim/venv/bin/python: the interpreter for programs that heed no variable (python -I), with the hook all the same.
+    """/.sim/venv/bin/python: the interpreter for programs that heed no variable (python -I), with the hook too.
 
     It has the packages of `python`, which may be a virtual environment itself.
     """

@@ -55,10 +55,14 @@ def run_holds(argument_spec: dict[str, Any]) -> None:
 
 def holds_result(params: Mapping[str, Any], check_mode: bool) -> dict[str, Any]:
     """The result of one pass, or in check mode of one that would be made."""
-    from .opening import opened
+    from .opening import asks_helper, opened
 
     root = Host().uid() == 0
     try:
+        if asks_helper():
+            from .through_helper import holds_by_helper
+
+            return holds_by_helper(params, check_mode)
         with opened(check_mode or not root, "cdi_holds") as (host, records):
             ended = converge_holds(_intended(params, host), host, records, root or check_mode)
     except Fault as fault:

@@ -9,15 +9,27 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from ..core import host as machine
-from ..core.errors import NotKnownYet, StepFailed
+from ..core.errors import NotKnownYet, StepFailed, Unreadable
 from ..core.lock import only_pass
 from ..core.records import Records
 from ..look.config import refuse_if_outside
 
+SOCKET = "/run/bcd/helper.sock"  # of the helper that is root for ordinary accounts
 NO_ROOT = (
     "node-unprivileged: this account is not root, and bcd helper, which would be root for it, does not run here: set "
     "become: true, or enroll the host with its helper"
 )
+
+
+def asks_helper() -> bool:
+    """Whether this process is not root and a helper would be for it; raises StepFailed where it must not see that."""
+    real = machine.Host()
+    if real.uid() == 0:
+        return False
+    try:
+        return real.file(SOCKET) is not None
+    except Unreadable as fault:
+        raise StepFailed(f"{fault.message}: have root add this account to the group bcd, or set become: true") from None
 
 
 @contextmanager

@@ -45,10 +45,14 @@ def run_section(argument_spec: dict[str, Any], plans: bool = False) -> None:
 
 def section_result(params: Mapping[str, Any], check_mode: bool, plans: bool = False) -> dict[str, Any]:
     """The result of one pass, or in check mode and where it only `plans` of one that would be made."""
-    from .opening import opened
+    from .opening import asks_helper, opened
 
     predicted = plans or check_mode
     try:
+        if asks_helper():
+            from .through_helper import section_by_helper
+
+            return section_by_helper(params, check_mode, plans)
         with opened(predicted, "host_plan" if plans else "host_section") as (host, records):
             ended = converge_section(params, host, records)
     except Fault as fault:

@@ -13,7 +13,7 @@ from ..core.outcome import Outcome
 from ..core.plan import Unit
 from ..core.runner import Goal, converge
 from ..core.secret import Given
-from .opening import opened
+from .opening import asks_helper, opened
 from .result import failed, render
 
 
@@ -29,6 +29,10 @@ class Asked(NamedTuple):
 def unit_result(unit: Unit, asked: Asked, check_mode: bool) -> dict[str, Any]:
     """The unit's result keys after one pass, or in check mode as a pass would leave them. Never raises a Fault."""
     try:
+        if asks_helper():
+            from .through_helper import unit_by_helper
+
+            return unit_by_helper(unit.name, asked, check_mode)
         with opened(check_mode, unit.name) as (host, records):
             from .trust import intend
 

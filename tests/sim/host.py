@@ -10,10 +10,12 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from . import boot, gpu, kernel, modules, played, standins
 from . import machine as files
+from .helper import HelperSocket
 from .tree import PROFILES, build
 
 if TYPE_CHECKING:
@@ -34,21 +36,28 @@ class SimulatedHost:
         """Build a machine of a profile, with fields of it changed."""
         return cls(build(tree, PROFILES[profile]._replace(**changes)))
 
-    def run(self, *argv: str, uid: int = 0, stdin: str = "", timeout: float = 120) -> subprocess.CompletedProcess[str]:
-        """Run a program inside; its exit status, standard output and error."""
-        entry = [
-            sys.executable,
-            "-IS",
-            os.path.join(HERE, "enter.py"),
-            self.tree,
-            "--python",
-            self.python,
-            "--uid",
-            str(uid),
-        ]
+    def run(
+        self, *argv: str, uid: int = 0, account: str = "", stdin: str = "", timeout: float = 120
+    ) -> subprocess.CompletedProcess[str]:
+        """Run a program inside, as an account of the host where one is named; its exit status, output and error."""
         return subprocess.run(
-            [*entry, "--", *argv], check=False, input=stdin, capture_output=True, text=True, timeout=timeout
+            self.entry(*argv, uid=uid, account=account),
+            check=False,
+            input=stdin,
+            capture_output=True,
+            text=True,
+            timeout=timeout,
         )
+
+    def entry(self, *argv: str, uid: int = 0, account: str = "") -> list[str]:
+        """The words that run a program inside."""
+        who = ["--account", account] if account else ["--uid", str(uid)]
+        enter = [sys.executable, "-IS", os.path.join(HERE, "enter.py"), self.tree, "--python", self.python]
+        return [*enter, *who, "--", *argv]
+
+    def helper(self, *, ready: float = 30, edit: Callable[[str], None] | None = None) -> HelperSocket:
+        """The host's bcd helper with its socket while the context lasts (see helper.py)."""
+        return HelperSocket(self.tree, self.entry, ready, edit)
 
     def read(self, path: str) -> str | None:
         """A file of it."""

@@ -29,6 +29,12 @@ options:
     default: root
     vars:
       - name: sim_user
+  account:
+    description:
+      - An account of the host's /etc/passwd that connects in place of O(user), and is held to its own rights by this
+        machine's kernel. Only where ansible itself runs as root.
+    vars:
+      - name: sim_account
   interpreter:
     description: The Python that modules run with; it is bound into the tree where it lies outside /usr.
     vars:
@@ -72,7 +78,7 @@ class Connection(Local):
     @property
     def default_user(self) -> str:
         """Who is let in: what Ansible compares become_user with."""
-        return str(self.get_option("user"))
+        return str(self.get_option("account") or self.get_option("user"))
 
     @default_user.setter
     def default_user(self, name: str) -> None:
@@ -120,8 +126,9 @@ class Connection(Local):
 
     def _inside(self, cmd: str) -> str:
         words = [sys.executable, "-IS", os.path.join(SIM, "enter.py"), self._tree(), "--python", self._python()]
-        if self.get_option("user") != "root" and not (self.become and "BECOME-SUCCESS" in cmd):
-            words += ["--uid", ANOTHER_UID]
+        if self.default_user != "root" and not (self.become and "BECOME-SUCCESS" in cmd):
+            account = self.get_option("account")
+            words += ["--account", str(account)] if account else ["--uid", ANOTHER_UID]
         return shlex.join([*words, "--", "/bin/sh", "-c", cmd])
 
     def _mapped(self, cmd: str, in_data: bytes | None) -> str:

@@ -44,6 +44,23 @@ def peer_of(connection: socket.socket) -> Peer:
     return Peer(pid, uid, gid, frozenset(struct.unpack(f"{len(raw) // 4}I", raw)))
 
 
+def is_member(peer: Peer, group: str) -> bool:
+    """Whether the peer had the group's rights when it connected; where the kernel does not say, whether it may."""
+    import grp
+    import pwd
+
+    try:
+        wanted = grp.getgrnam(group)
+        if peer.gid == wanted.gr_gid:
+            return True
+        if peer.groups is not None:
+            return wanted.gr_gid in peer.groups
+        account = pwd.getpwuid(peer.uid)
+    except KeyError:
+        return False
+    return account.pw_gid == wanted.gr_gid or account.pw_name in wanted.gr_mem
+
+
 def exchange(path: str, data: bytes, limit: int = LARGEST, owner: int = 0) -> bytes:
     """What the server on the socket answers to the data, to its end, however late it comes; b"" where it says nothing.
 

@@ -1,0 +1,80 @@
+# Copyright (c) 2026 bettercompute
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The bootstrap token of a join, laid where root alone reads it for a pass that nobody can give one: of bcd helper,
+whose requests hold no secrets, and of bcd agent.
+
+It is the secret of whatever reference k8s-join names, and goes once the machine has joined, or is handed back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any
+
+from ..core.errors import Fault, Refused
+from ..core.host import Host
+from ..core.secret import UNNAMED
+from ..core.state import STATE
+from ..plan.unit_names import K8S_JOIN
+
+FILE = f"{STATE}/k8s/bootstrap-token"  # 0600
+
+
+def refuse_other(text: str) -> None:
+    """Raise Refused for what has not the form of a bootstrap token, without showing it."""
+    from ..plan.k8s_join_settings import TOKEN
+
+    if not TOKEN.fullmatch(text):
+        raise Refused(
+            "file.write of the kind k8s-token: its content has not the form of a bootstrap token (6 and 16 lower-case "
+            "letters and digits with a dot between): see where it comes from"
+        )
+
+
+def secrets(host: Host, join: Any) -> dict[str, str]:
+    """The staged token by the reference in these settings of k8s-join (None: there are none), {} where none is staged.
+
+    Which reference that is may be told by somebody whom nobody trusts: the token goes where settings have it that do.
+    """
+    reference = join.get("joinTokenRef") or UNNAMED if isinstance(join, Mapping) else ""
+    if not isinstance(reference, str) or not reference:
+        return {}
+    token = (host.read(FILE) or "").strip()
+    return {reference: token} if token else {}
+
+
+def join_of(units: Any, wire_units: Any, signed_spec: Any) -> Any:
+    """The settings of k8s-join that a pass is asked for, by any of the three; what is wrong with them others say."""
+    from ..plan import wire
+
+    with suppress(Refused):
+        if units is not None:
+            return units.get(K8S_JOIN)
+        if wire_units is not None:
+            return wire.from_list(wire_units).get(K8S_JOIN)
+        if signed_spec is not None:
+            from ..intent.body import desired_state
+            from ..intent.envelope import envelope
+
+            return (desired_state(envelope(signed_spec).body).host or {}).get(K8S_JOIN)
+    return None
+
+
+def forget(host: Host, leaves: bool = False) -> None:
+    """Remove the token that nothing needs any more: the machine has joined, or `leaves` the cluster.
+
+    Behind each pass, so that the next one removes what one left that was killed. What keeps it there is no fault of the
+    pass: another one comes.
+    """
+    with suppress(Fault, OSError):
+        if host.file(FILE) is not None and (leaves or _has_joined(host)):
+            host.remove(FILE)
+
+
+def _has_joined(host: Host) -> bool:
+    from ..core.records import Records
+    from ..look.kube_join import member
+
+    return member(host, Records(host).past(K8S_JOIN)) is not None

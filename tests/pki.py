@@ -168,6 +168,26 @@ def _time(unix: int) -> datetime.datetime:
     return datetime.datetime.fromtimestamp(unix, datetime.timezone.utc).replace(tzinfo=None)
 
 
+def with_sha1(certificate: x509.Certificate, issuer: Any) -> x509.Certificate:
+    """The certificate as an RSA key signs it with SHA-1, which the library's builder refuses to."""
+    before, after = (
+        b"\x2a\x86\x48\x86\xf7\x0d\x01\x01\x0b",
+        b"\x2a\x86\x48\x86\xf7\x0d\x01\x01\x05",
+    )  # sha256WithRSA, sha1WithRSA
+    signed = certificate.tbs_certificate_bytes.replace(before, after)
+    made = issuer.sign(signed, padding.PKCS1v15(), hashes.SHA1())  # what is to be refused
+    whole = certificate.public_bytes(serialization.Encoding.DER)
+    whole = whole.replace(before, after).replace(certificate.signature, made)
+    return x509.load_der_x509_certificate(whole)
+
+
+def library_version() -> str:
+    """Of `cryptography`."""
+    import cryptography
+
+    return cryptography.__version__
+
+
 def root(name: str = "bcd root", key: Any = None, **said: Any) -> Certified:
     """An authority that nobody issued."""
     key = key or private_key()

@@ -20,6 +20,7 @@ UNIT_NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,63}")
 NODE_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,127}")
 SHA256 = re.compile(r"[0-9a-f]{64}")
 MOST = 2**63 - 1
+LONGEST = 200  # characters of what is not taken, in a message
 AGAIN = "have it signed again by sign_spec"
 
 
@@ -88,26 +89,32 @@ def _object(
     try:
         found = canonical.parse(body)
     except ValueError as fault:
-        raise Refused(f"{what} is no canonical JSON ({fault}): {AGAIN}") from None
+        raise Refused(f"{what} is no canonical JSON ({_cut(fault)}): {AGAIN}") from None
     if not isinstance(found, dict) or found.get("kind") != kind:
         raise Refused(f"{what} is no {kind}: {AGAIN}")
     unknown = sorted(set(found) - {"kind", *needed, *optional})
     missing = [name for name in needed if name not in found]
     if unknown or missing:
-        fault_is = f"has {unknown[0]!r}, which is no field of a {kind}" if unknown else f"has no {missing[0]}"
+        fault_is = f"has {_cut(repr(unknown[0]))}, which is no field of a {kind}" if unknown else f"has no {missing[0]}"
         raise Refused(f"{what} {fault_is}: {AGAIN}, in the version that this host has")
     return found
 
 
+def _cut(text: Any) -> str:
+    return str(text)[:LONGEST]
+
+
 def _node_id(what: str, value: Any) -> str:
     if not isinstance(value, str) or not NODE_ID.fullmatch(value):
-        raise Refused(f"{what}: node_id is {value!r}, and takes 1 to 128 letters, digits and _ . : -: {AGAIN}")
+        raise Refused(
+            f"{what}: node_id is {_cut(repr(value))}, and takes 1 to 128 letters, digits and _ . : -: {AGAIN}"
+        )
     return value
 
 
 def _number(at: str, value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= MOST:
-        raise Refused(f"{at} is {value!r}, and takes an integer from 0: {AGAIN}")
+        raise Refused(f"{at} is {_cut(repr(value))}, and takes an integer from 0: {AGAIN}")
     return value
 
 
@@ -127,7 +134,7 @@ def _host(value: Any) -> dict[str, Mapping[str, Any]]:
             raise Refused(f"the signed spec: an entry of host is no mapping of unit and settings: {AGAIN}")
         unit = entry["unit"]
         if not isinstance(unit, str) or not UNIT_NAME.fullmatch(unit):
-            raise Refused(f"the signed spec: {unit!r} is no name of a unit: {AGAIN}")
+            raise Refused(f"the signed spec: {_cut(repr(unit))} is no name of a unit: {AGAIN}")
         if unit in found:
             raise Refused(f"the signed spec names {unit} twice: {AGAIN}")
         found[unit] = _settings(unit, entry["settings"])
@@ -140,7 +147,9 @@ def _settings(unit: str, text: Any) -> Mapping[str, Any]:
     try:
         found = canonical.parse(text.encode())
     except ValueError as fault:
-        raise Refused(f"the signed spec: the settings of {unit} are no canonical JSON ({fault}): {AGAIN}") from None
+        raise Refused(
+            f"the signed spec: the settings of {unit} are no canonical JSON ({_cut(fault)}): {AGAIN}"
+        ) from None
     if not isinstance(found, dict):
         raise Refused(f"the signed spec: the settings of {unit} are no mapping: {AGAIN}")
     return found

@@ -100,6 +100,8 @@ def _host(result: Mapping[str, Any]) -> dict[str, Any]:
         state = "unreachable"
     elif told.get("state"):
         state = str(told["state"]).lower()
+    elif result.get("skipped"):  # what is signed for it manages no unit
+        state = "converged"
     else:
         state = "unknown"
     return {

@@ -58,11 +58,12 @@ def test_the_role_s_variables_are_the_options_and_its_own() -> None:
 def test_the_role_gives_the_module_every_option() -> None:
     (block,) = load("tasks/main.yml")
     (given,) = [task[MODULE] for task in block["block"] if MODULE in task]
-    assert given == {
-        name: "{{ bcd_devices_" + name + (" }}" if name == "assignments" else " | default(omit) }}")
-        for name in spec()
-        if name not in NOT_OF_THE_ROLE
-    }
+    # What is signed for the role bcd_converge counts here too.
+    variables = {name: "spec" if name == "signed_spec" else name for name in spec() if name not in NOT_OF_THE_ROLE}
+    assert given == {name: "{{ bcd_devices_" + variable + " | default(omit) }}" for name, variable in variables.items()}
+    assert load("vars/main.yml")["bcd_devices_spec"] == (
+        "{{ bcd_devices_signed_spec | default(bcd_converge_signed_spec) }}"
+    )
 
 
 def test_the_role_s_readme_has_every_variable() -> None:

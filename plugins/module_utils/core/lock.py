@@ -20,9 +20,13 @@ PATH = STATE + "/lock"  # 0600 in root's directory: no other account can hold it
 WAIT = 120.0  # seconds
 
 
+class Held(StepFailed):
+    """Another pass has the lock."""
+
+
 @contextmanager
 def only_pass(host: Host, what: str, wait: float = WAIT) -> Iterator[None]:
-    """Hold the host's lock as `what` ("host_section"); raises StepFailed naming the holder after `wait` seconds."""
+    """Hold the host's lock as `what` ("host_section"); raises Held naming the holder after `wait` seconds."""
     try:
         lock = rootfs.open_lock(PATH)
     except OSError as fault:
@@ -48,7 +52,7 @@ def _acquire(host: Host, lock: int, wait: float) -> None:
                 raise
         if host.clock() >= end:
             holder = os.pread(lock, 200, 0).decode("utf-8", "replace").strip() or "an unnamed process"
-            raise StepFailed(
+            raise Held(
                 f"another pass holds {PATH} ({holder}), still after {wait:g} seconds: run again when it has ended"
             )
         host.sleep(0.2)

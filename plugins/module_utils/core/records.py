@@ -9,7 +9,8 @@ Each record is one JSON object with a `version`; it is written only when it chan
 * ``owed.json``: follow-ups of steps whose pass may have died before they ran: generators, reloads and restarts,
   services that were stopped, modules that were taken out, packages that were let off their hold,
 * ``tried.json``: what came to nothing in this boot: kernel values that came up short, runs that changed nothing,
-* ``reboot.json``: what waits for a reboot, and in which boot that was said.
+* ``reboot.json``: what waits for a reboot, and in which boot that was said,
+* ``asked.json``: what the last passes were asked, which bcd agent keeps where nothing is signed (see front.asked).
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ from .host import Host
 from .plan import Past
 from .state import STATE, VERSION, parse, render
 
-KINDS: dict[str, type] = {"applied": dict, "owed": list, "tried": dict, "reboot": str}  # what a unit's entry is
+# What a unit's entry is.
+KINDS: dict[str, type] = {"applied": dict, "owed": list, "tried": dict, "reboot": str, "asked": dict}
 # What is lost with a record that is moved away.
 WITHOUT = {
     "applied": "units that have left the section are then not cleaned, unless `known` (in playbooks "
@@ -31,6 +33,7 @@ WITHOUT = {
     "and see that the services and modules that it took away are back, and that packages are held",
     "tried": "nothing is lost: the next pass tries again",
     "reboot": "nothing is lost: the next pass says again what waits",
+    "asked": "nothing is lost once the host is converged again, and bcd agent keeps nothing before that",
 }
 
 
@@ -41,6 +44,7 @@ class Records:
         self._host = host
         self._kept: dict[str, dict[str, Any]] = {}
         self._spared: list[str] = []
+        self._options: dict[str, Any] = {}
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -106,6 +110,26 @@ class Records:
     def observe(self, generation: int) -> None:
         """Remember the generation of a section that ended."""
         self._save("applied", {"units": {}, **self._load("applied"), "observed_generation": generation})
+
+    # -- what we were asked
+
+    def asked(self) -> dict[str, Any]:
+        """What passes were asked, `units` and more (see front.asked); {} before the first. Raises StepFailed."""
+        return dict(self._load("asked"))
+
+    def options(self, **parts: Any) -> None:
+        """What this pass is asked beside a unit's settings, to be remembered with the first that are."""
+        self._options = parts
+
+    def ask(self, **parts: Any) -> None:
+        """Remember these parts of what is asked, before the first step; raises StepFailed."""
+        self._save("asked", {**self._spare("asked"), **self._options, **parts})
+
+    def ask_unit(self, unit: str, settings: Mapping[str, Any] | None) -> None:
+        """Remember that a unit is to have these settings, or to go; the first brings in what was applied."""
+        asked = self._spare("asked").get("units")
+        units = {name: given for name, given in (self.applied() if asked is None else asked).items() if name != unit}
+        self.ask(units=units if settings is None else {**units, unit: dict(settings)})
 
     # -- reboots
 
@@ -187,4 +211,5 @@ def _path(name: str) -> str:
 def _is_whole(name: str, record: dict[str, Any]) -> bool:
     """Whether the record's units hold what they should."""
     units = record.get("units", {})
-    return isinstance(units, dict) and all(isinstance(value, KINDS[name]) for value in units.values())
+    whole = isinstance(units, dict) and all(isinstance(value, KINDS[name]) for value in units.values())
+    return whole and all(isinstance(record.get(part, {}), dict) for part in ("host", "limits", "devices"))

@@ -64,24 +64,26 @@ def holds_result(params: Mapping[str, Any], check_mode: bool) -> dict[str, Any]:
 
             return holds_by_helper(params, check_mode)
         with opened(check_mode or not root, "cdi_holds") as (host, records):
-            ended = converge_holds(_intended(params, host), host, records, root or check_mode)
+            ended = converge_holds(intended(params, host), host, records, root or check_mode)
     except Fault as fault:
         ended = Ended(failed(NAME, fault), broken=True)
     return report(ended)
 
 
-def _intended(params: Mapping[str, Any], host: Host) -> Mapping[str, Any]:
+def intended(params: Mapping[str, Any], host: Host) -> Mapping[str, Any]:
     """The options with what is signed in their place; raises Refused.
 
     To acknowledge events alone takes no signature: it holds, releases and changes nothing.
     """
     if params["signed_spec"] is None and params["assignments"] is None:
         return params
-    from .trust import intend
+    from .trust import agreed
 
-    intent = intend(host, params["signed_spec"])
-    if intent is None:
-        return params
+    signed = agreed(host, params["signed_spec"], lambda intent: _of_spec(params, intent))
+    return params if signed is None else signed
+
+
+def _of_spec(params: Mapping[str, Any], intent: Any) -> Mapping[str, Any]:
     from ..plan.agreement import of_devices, of_generation
 
     if params["node_id"] not in (None, intent.node_id):  # whose name the reports of holds are signed in
@@ -100,6 +102,10 @@ def converge_holds(params: Mapping[str, Any], host: Host, records: Records, root
     from ..plan.settings import wire_settings
 
     unit = _unit(params)
+    if not (host.predicted or params["assignments"] is None):
+        from .asked import kept_devices
+
+        unit = kept_devices(unit, params, records)
     settings = wire_settings(unit, params)
     signing = Signing(params, host)
     signing.prepare(settings)

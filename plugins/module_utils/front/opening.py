@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 from ..core import host as machine
 from ..core.errors import NotKnownYet, StepFailed, Unreadable
-from ..core.lock import only_pass
+from ..core.lock import WAIT, only_pass
 from ..core.records import Records
 from ..look.config import refuse_if_outside
 
@@ -33,8 +33,8 @@ def asks_helper() -> bool:
 
 
 @contextmanager
-def opened(check_mode: bool, what: str) -> Iterator[tuple[machine.Host, Records]]:
-    """The host and its records, for one pass of `what` ("host_section")."""
+def opened(check_mode: bool, what: str, wait: float = WAIT) -> Iterator[tuple[machine.Host, Records]]:
+    """The host and its records, for one pass of `what` ("host_section"), which waits for another so many seconds."""
     real = machine.Host()
     if check_mode:
         from ..core.predict import PredictedHost
@@ -49,5 +49,5 @@ def opened(check_mode: bool, what: str) -> Iterator[tuple[machine.Host, Records]
     if real.uid() != 0:
         raise StepFailed(NO_ROOT)
     refuse_if_outside(real)
-    with only_pass(real, what):
+    with only_pass(real, what, wait):
         yield real, Records(real)

@@ -13,11 +13,13 @@ from ..core.host import Host
 from ..core.outcome import Outcome
 from ..core.records import Records
 from ..core.secret import Given
+from ..core.state import STATE
 from ..plan import section
 from .result import failed, render
 from .turns import NOTHING, take_some, take_turns
 
 HOSTNAME = "/proc/sys/kernel/hostname"
+AGENT = f"{STATE}/agent.json"  # what bcd agent remembers; where it never ran, nothing of it is imported
 
 
 class Ended(NamedTuple):
@@ -29,6 +31,7 @@ class Ended(NamedTuple):
     label: str
     observed: int | None
     inventory: dict[str, Any] | None
+    agent: dict[str, Any] | None = None  # what bcd agent has to tell (see front.repairs)
 
 
 def run_section(argument_spec: dict[str, Any], plans: bool = False) -> None:
@@ -54,7 +57,7 @@ def section_result(params: Mapping[str, Any], check_mode: bool, plans: bool = Fa
 
             return section_by_helper(params, check_mode, plans)
         with opened(predicted, "host_plan" if plans else "host_section") as (host, records):
-            ended = converge_section(params, host, records)
+            ended = heard(converge_section(params, host, records), params, host)
     except Fault as fault:
         from ..core.predict import PredictedHost
 
@@ -76,9 +79,16 @@ def converge_section(params: Mapping[str, Any], host: Host, records: Records) ->
     outcomes: dict[str, Outcome] = {}
     turns: tuple[section.Turn, ...] = ()
     fault = None
+    trusted = False
     try:
-        params, named = _intended(params, host)
+        signed = _signed(params, host)
+        trusted = True
+        params, named = (params, _named(params)) if signed is None else signed
         given = _given(params)
+        if not (host.predicted or params.get("unattended")):
+            from .asked import of_section
+
+            of_section(params, records)
         turns = section.turns(named, {*records.applied(), *(params["known"] or ())})
         if params["only"] is None:
             outcomes = take_turns(turns, catalog.unit, host, records, params["max_disruption"], given)
@@ -87,8 +97,28 @@ def converge_section(params: Mapping[str, Any], host: Host, records: Records) ->
             outcomes = take_some(turns, params["only"], catalog.unit, host, records, params["max_disruption"], given)
     except Fault as seen:
         fault = seen
+        if not trusted:  # nothing that it says is kept, nor which generation it is
+            params = {**params, "generation": None}
     in_turn = tuple(outcomes[turn.unit] for turn in turns) if fault is None else ()
     return _ended(in_turn, fault, params, host, records)
+
+
+def heard(ended: Ended, params: Mapping[str, Any], host: Host) -> Ended:
+    """With what bcd agent has to tell. It counts as told where this pass is the run's own and last over the host.
+
+    `unattended` of the options is true for a pass over root's copy, which no run asked for.
+    """
+    if not host.exists(AGENT):
+        return ended
+    from .repairs import news, told
+
+    goes_on = params["fail_on_secrets"] and any(outcome.needs for outcome in ended.outcomes)
+    found = news(host)
+    if ended.fault is not None or host.predicted or goes_on or params["only"] is not None:
+        return ended._replace(agent=found)
+    if found and params.get("picks_up", True):
+        told(host)
+    return ended._replace(agent=found)
 
 
 def _given(params: Mapping[str, Any]) -> Given:
@@ -99,13 +129,14 @@ def _given(params: Mapping[str, Any]) -> Given:
     return to_section(params)
 
 
-def _intended(params: Mapping[str, Any], host: Host) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
-    """The options with what is signed in their place, and the section; raises Refused."""
-    from .trust import intend
+def _signed(params: Mapping[str, Any], host: Host) -> tuple[Mapping[str, Any], Mapping[str, Any]] | None:
+    """The options with what is signed in their place, and the section; None where nothing is. Raises Refused."""
+    from .trust import agreed
 
-    intent = intend(host, params["signed_spec"])
-    if intent is None:
-        return params, _named(params)
+    return agreed(host, params["signed_spec"], lambda intent: _of_spec(params, intent))
+
+
+def _of_spec(params: Mapping[str, Any], intent: Any) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
     from ..plan.agreement import of_generation, of_section
 
     is_given = params["units"] is not None or params["wire_units"] is not None
@@ -199,6 +230,8 @@ def report(
     }
     if ended.inventory is not None:
         status["inventory"] = ended.inventory
+    if ended.agent is not None:
+        status["agent"] = ended.agent
     told = message if applied is judged else section.message_of(applied)
     if section.fails(applied, fail_on):
         status["msg"] = told

@@ -34,18 +34,26 @@ def unit_result(unit: Unit, asked: Asked, check_mode: bool) -> dict[str, Any]:
 
             return unit_by_helper(unit.name, asked, check_mode)
         with opened(check_mode, unit.name) as (host, records):
-            from .trust import intend
+            from .trust import agreed
 
-            settings = asked.settings
-            intent = intend(host, asked.signed_spec)
-            if intent is not None:
-                from ..plan.agreement import of_unit
+            signed = agreed(host, asked.signed_spec, lambda intent: (_signed(unit.name, asked, intent),))
+            settings = asked.settings if signed is None else signed[0]
+            if not host.predicted:
+                from .asked import kept, of_one
 
-                settings = of_unit(intent.host, unit.name, settings)
+                of_one(unit, asked.max_disruption, records)
+                unit = kept(unit, settings, records)
             outcome = converge(Goal(unit, settings, asked.given), host, records, asked.max_disruption)
     except Fault as fault:
         outcome = failed(unit.name, fault)
     return render(outcome)
+
+
+def _signed(unit: str, asked: Asked, intent: Any) -> Mapping[str, Any] | None:
+    """The settings of the signed spec, None to remove the unit; raises Refused where other ones are asked for."""
+    from ..plan.agreement import of_unit
+
+    return of_unit(intent.host, unit, asked.settings)
 
 
 def gathered(unit: Unit) -> dict[str, Any]:

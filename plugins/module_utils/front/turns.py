@@ -98,6 +98,7 @@ def _remembered(turn: Turn, seen: Outcome, records: Records) -> Outcome:
             reasons = [wait.message for wait in seen.pending if wait.reason == "RebootRequired"]
             if not turn.leaves or len(reasons) == len(seen.pending):  # a removal that waits is tried again
                 records.apply(turn.unit, None if turn.leaves else turn.settings)
+                records.ask_unit(turn.unit, None if turn.leaves else turn.settings)
             records.need_reboot(turn.unit, "; ".join(reasons))
         except Fault as fault:
             return failed(turn.unit, fault)
@@ -115,7 +116,12 @@ def _turn(turn: Turn, catalog: Catalog, host: Host, records: Records, max_disrup
             raise turn.settings
     except Refused as fault:
         return failed(turn.unit, fault)
-    return converge(Goal(unit, None if turn.leaves else turn.settings, given), host, records, max_disruption)
+    settings = None if turn.leaves else turn.settings
+    if not host.predicted:
+        from .asked import kept
+
+        unit = kept(unit, settings, records)
+    return converge(Goal(unit, settings, given), host, records, max_disruption)
 
 
 def _moved(outcome: Outcome, earlier: Outcome | None, predicted: bool) -> bool:

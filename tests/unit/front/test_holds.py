@@ -92,7 +92,7 @@ def test_a_hold_from_its_bind_to_its_release(host: GpuHost) -> None:
     assert (body["type"], body["node_id"], body["boot_id"]) == ("AllocationBound", "node_1", "first-boot")
 
     host.calls.clear()
-    second = run(host, assignments=wanted, generation=7)
+    second = run(host, assignments=wanted, generation=7, node_id="node_1")
     assert (second["changed"], moved(second), second["events"]) == (False, {"kept": ["alloc_1"]}, [event])
     assert host.calls == []
 
@@ -253,7 +253,7 @@ def test_a_host_that_cannot_be_worked_on_fails_the_task() -> None:
     assert (result["msg"], result["section"]["state"]) == ("another pass holds the lock", "PROGRESSING")
 
 
-@pytest.mark.parametrize("point", range(1, 6))  # a bind without a slice is five steps, and so is its release or less
+@pytest.mark.parametrize("point", range(1, 7))  # what is asked is remembered, and a bind without a slice is five steps
 def test_the_pass_after_a_kill_says_what_became_of_it(host: GpuHost, point: int) -> None:
     wanted = [hold("alloc_1", gpu(host))]
     host.kill_at = point
@@ -266,7 +266,7 @@ def test_the_pass_after_a_kill_says_what_became_of_it(host: GpuHost, point: int)
     assert run(host, assignments=wanted, generation=1)["events"] == result["events"]
 
 
-@pytest.mark.parametrize("point", range(1, 5))
+@pytest.mark.parametrize("point", range(1, 6))  # and its release is four
 def test_so_it_does_of_a_release(host: GpuHost, point: int) -> None:
     run(host, assignments=[hold("alloc_1", gpu(host))], generation=1)
     host.kill_at = len(host.calls) + point
@@ -280,7 +280,7 @@ def test_so_it_does_of_a_release(host: GpuHost, point: int) -> None:
 
 def test_an_event_that_is_acknowledged_before_its_bind_ends_is_not_sent_again(host: GpuHost) -> None:
     wanted = [hold("alloc_1", gpu(host))]
-    host.kill_at = 5  # the event is journaled, the record does not say yet that it is bound
+    host.kill_at = 6  # the event is journaled, the record does not say yet that it is bound
     with pytest.raises(Killed):
         run(host, assignments=wanted, generation=1)
     host.kill_at = 0
@@ -293,7 +293,7 @@ def test_an_event_that_is_acknowledged_before_its_bind_ends_is_not_sent_again(ho
 
 def test_an_event_that_is_acknowledged_before_its_release_ends_is_not_sent_again(host: GpuHost) -> None:
     run(host, assignments=[hold("alloc_1", gpu(host))], generation=1)
-    host.kill_at = len(host.calls) + 4  # all is done but that the record goes
+    host.kill_at = len(host.calls) + 5  # all is done but that the record goes
     with pytest.raises(Killed):
         run(host, assignments=[], generation=2)
     host.kill_at = 0

@@ -131,6 +131,7 @@ def _directories(root: str, what: Machine) -> None:
         "/usr/lib/sysctl.d",
         "/usr/lib/systemd/system",
         "/usr/lib/kernel",
+        "/usr/lib/bcd",  # of the program: what is made below /usr by a program inside stays only in folders of the tree
         "/dev/hugepages",
     ):
         os.makedirs(at(root, path), exist_ok=True)

@@ -109,7 +109,10 @@ def _is_roots(seen: os.stat_result, kind: Callable[[int], bool]) -> bool:
 
 
 def discard(folder: str, name: str) -> None:
-    """Remove what has this name, if it is there: a directory with all in it; no link is followed."""
+    """Remove what has this name, if it is there: a directory with all in it; no link is followed.
+
+    A directory is first given the name of a draft, so that one that is half gone is never taken for what it was.
+    """
     try:
         above = rootfs.open_directory(folder)
     except FileNotFoundError:
@@ -119,6 +122,11 @@ def discard(folder: str, name: str) -> None:
             with suppress(FileNotFoundError):
                 os.unlink(name, dir_fd=above)
             return
+        if not name.endswith(DRAFT):
+            draft = f".{name}{DRAFT}"
+            discard(folder, draft)
+            os.rename(name, draft, src_dir_fd=above, dst_dir_fd=above)
+            name = draft
         for _place, folders, names, here in os.fwalk(name, topdown=False, follow_symlinks=False, dir_fd=above):
             for file in names:
                 os.unlink(file, dir_fd=here)

@@ -48,8 +48,8 @@ def install_result(archive: bytes, check: bool, interpreter: str = sys.executabl
     try:
         return _install(archive, check, interpreter)
     except Fault as fault:
-        refused = isinstance(fault, Refused)
-        told = {"reason": "Refused" if refused else "StepFailed", "retryable": not refused, "msg": fault.message}
+        reason = "Refused" if isinstance(fault, Refused) else "StepFailed"
+        told = {"reason": reason, "retryable": getattr(fault, "retryable", False), "msg": fault.message}
     except OSError as fault:
         why = f"cannot install bcd: {fault.filename or FOLDER}: {fault.strerror}{advice(fault)}"
         told = {"reason": "StepFailed", "retryable": True, "msg": why}

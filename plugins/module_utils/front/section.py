@@ -116,7 +116,7 @@ def heard(ended: Ended, params: Mapping[str, Any], host: Host) -> Ended:
     found = news(host)
     if ended.fault is not None or host.predicted or goes_on or params["only"] is not None:
         return ended._replace(agent=found)
-    if found and params.get("picks_up", True):
+    if found and not params.get("unattended"):
         told(host)
     return ended._replace(agent=found)
 
@@ -228,10 +228,8 @@ def report(
             "conditions": section.conditions_of(results),
         },
     }
-    if ended.inventory is not None:
-        status["inventory"] = ended.inventory
-    if ended.agent is not None:
-        status["agent"] = ended.agent
+    more = {"inventory": ended.inventory, "agent": ended.agent}
+    status.update({key: value for key, value in more.items() if value is not None})
     told = message if applied is judged else section.message_of(applied)
     if section.fails(applied, fail_on):
         status["msg"] = told

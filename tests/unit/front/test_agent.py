@@ -497,6 +497,22 @@ def test_a_run_that_dies_or_is_not_the_last_leaves_it_to_the_next(shelf: Shelf) 
     assert "agent" not in converge(host, units={"sysctl": X, "kernel-modules": X})
 
 
+def test_a_pass_by_hand_over_roots_copy_tells_and_leaves_it_to_the_next_run(
+    shelf: Shelf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    host = FakeHost()
+    inside(monkeypatch, host)
+    converge(host, units={"sysctl": X})
+    host.put("/etc/sysctl", "drifted")
+    Kept(host)
+    options = agent.sections(host).host
+    assert options is not None
+    asked = record(host, ASKED)
+    assert section.section_result(options, check_mode=False)["agent"]["repairs"]
+    assert converge(host, units={"sysctl": X})["agent"]["repairs"]
+    assert record(host, ASKED) == asked
+
+
 def test_that_the_host_is_not_well_is_told_by_each_run(shelf: Shelf) -> None:
     host = FakeHost()
     converge(host, units={"iommu": X})

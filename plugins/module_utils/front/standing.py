@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..core.errors import NotKnownYet, Refused, StepFailed
 from ..core.host import Host
@@ -14,42 +14,52 @@ from ..look.config import pinned
 from ..plan.doctor_seen import FIRST, RECORD, Trust
 from ..plan.pins import Pins
 
+if TYPE_CHECKING:
+    from ..intent.memory import Memory
+
 
 def trust(host: Host) -> Trust:
     """Raises NotKnownYet for what this account may not see."""
     from ..intent import memory as kept
+    from ..look.root_files import root_text
 
     try:
         pins = pinned(host)
     except Refused as fault:
         return Trust(fault=fault.message)
-    library = has_library()
-    told = Trust(len(pins.roots), bool(pins.join_key), library=library)
-    record = host.read(kept.RECORD)
+    told = Trust(len(pins.roots), bool(pins.join_key), library=has_library())
     try:
-        memory = kept.parse(host.read(kept.MEMORY))
-    except StepFailed as fault:
-        return told._replace(fault=fault.message)
-    told = told._replace(node_id=memory.node_id, generation=memory.generation, bundle=memory.bundle_version)
-    if memory.node_id:
-        told = told._replace(binding=FIRST)
-    if not pins or not library:  # without cryptography a pin demands a signature all the same, and none verifies
-        return told._replace(demand="a pin in root's config.toml demands" if pins else "")
-    try:
+        record = root_text(host, kept.RECORD)
+        memory = kept.parse(root_text(host, kept.MEMORY))
+        told = _remembered(told, pins, memory)
+        if not pins:
+            return told
+        if not told.library:  # nothing verifies, and what is pinned demands a signature all the same
+            return told._replace(demand="a pin in root's config.toml demands")
         return _verified(told, pins, record, memory)
-    except Refused as fault:
+    except (Refused, StepFailed) as fault:
         return told._replace(fault=fault.message)
 
 
-def _verified(told: Trust, pins: Pins, record: str | None, memory: Any) -> Trust:
+def _remembered(told: Trust, pins: Pins, memory: Memory) -> Trust:
+    """With what earlier specs left. A bundle counts while the key that signed it is pinned."""
+    bundle = memory.bundle_version if memory.bundle_key == pins.join_key else -1
+    binding = FIRST if memory.node_id else ""
+    return told._replace(node_id=memory.node_id, binding=binding, generation=memory.generation, bundle=bundle)
+
+
+def _verified(told: Trust, pins: Pins, record: str | None, memory: Memory) -> Trust:
     from ..intent.acceptance import demand, join_record
+    from ..plan.wire import once
 
     if record is not None:
         try:
-            value = json.loads(record)
+            value = json.loads(record, object_pairs_hook=once)
         except (ValueError, RecursionError):
             value = None  # which is no join record, and refused as such
-        told = told._replace(node_id=join_record(value, pins).node_id, binding=RECORD)
+        node = join_record(value, pins).node_id
+        generation = told.generation if told.node_id in ("", node) else -1  # as another node it starts over
+        told = told._replace(node_id=node, binding=RECORD, generation=generation)
     return told._replace(demand=demand(pins, record, memory))
 
 

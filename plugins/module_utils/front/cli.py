@@ -136,14 +136,14 @@ def status_of(result: dict[str, Any]) -> int:
     state = str(result.get("state", "")).lower()
     if "msg" in result or state in ("failed", "failure"):
         return FAILED
-    return PROGRESSING if state in ("progressing", "warning") else CONVERGED
+    return PROGRESSING if state in ("progressing", "warning", "unknown") else CONVERGED
 
 
 def _service(options: argparse.Namespace) -> int:
     if options.word == "helper":
         from .helper import serve
 
-        return serve([])
+        return serve()
     from .agent import run
 
     return run()

@@ -10,7 +10,8 @@ import sys
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from ..core.errors import Fault, Refused
+from ..core.errors import Fault, Refused, StepFailed
+from ..core.host import Host
 from .cli import CONVERGED, FAILED, PROGRESSING, Misused, status_of
 
 # The options of the modules host_section and cdi_holds, as where they are not given.
@@ -20,6 +21,7 @@ HOST: Mapping[str, Any] = {
     "max_disruption": "gpu",
     "fail_on": "failed",
     "fail_on_secrets": False,
+    "picks_up": False,  # what bcd agent has to tell waits for the next run of Ansible
 }
 DEVICES: Mapping[str, Any] = {
     **dict.fromkeys(("assignments", "generation", "passthrough", "instances", "max_cdi_version", "slot_count")),
@@ -59,18 +61,31 @@ def _status(result: Mapping[str, Any]) -> int:
 
 
 def ended(options: argparse.Namespace) -> Ended:
-    """Both sections' pass, or plan: the host, then its devices, whatever became of the host. Raises Misused and Fault."""
+    """The pass, or plan, of the host, then of its devices, whatever became of the host. Raises Misused and Fault."""
     wanted = _limited(asked(options), options)
     host = devices = None
     if wanted.host is not None:
-        from .section import section_result
-
-        host = section_result(wanted.host, options.plans, plans=options.plans)
+        host = _host(wanted.host, options.plans)
     if wanted.devices is not None:
         from .holds import holds_result
 
         devices = holds_result(wanted.devices, options.plans)
     return Ended(host, devices, wanted.why)
+
+
+def _host(options: Mapping[str, Any], plans: bool) -> Mapping[str, Any]:
+    """The host's section; a join that is due takes the token that was laid for it."""
+    from .section import section_result
+
+    host = Host()
+    if plans or host.uid() != 0:
+        return section_result(options, plans, plans)
+    from . import staged
+
+    join = staged.join_of(options["units"], options["wire_units"], options["signed_spec"])
+    result = section_result({**options, "secrets": staged.secrets(host, join)}, False)
+    staged.forget(host)
+    return result
 
 
 def _limited(wanted: Asked, options: argparse.Namespace) -> Asked:
@@ -131,10 +146,13 @@ def of_signed(envelope: Mapping[str, Any]) -> Asked:
 
 
 def _of_root() -> Asked:
-    from ..core.host import Host
     from .agent import sections
 
-    return Asked(*sections(Host()))
+    host = Host()
+    if host.uid() != 0:
+        raise StepFailed("what this host was asked is seen as root: run bcd with sudo, or give --spec or --signed-spec")
+    kept = sections(host)
+    return Asked(None if kept.host is None else {**kept.host, "picks_up": False}, kept.devices, kept.why)
 
 
 def _json(path: str, option: str) -> dict[str, Any]:
@@ -156,8 +174,6 @@ def _json(path: str, option: str) -> dict[str, Any]:
 
 
 def _text(path: str) -> str:
-    from ..core.host import Host
-
     if path == "-":
         if sys.stdin is None:
             raise Misused("- reads the standard input, and it is closed: give a file")

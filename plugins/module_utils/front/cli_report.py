@@ -18,7 +18,7 @@ CONTROLS = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160)) if
 
 def told(host: Result | None, devices: Result | None, plans: bool, diff: bool, why: str = "") -> str:
     """The report of both sections, one that was left alone left out; `why` says why both were."""
-    lines: list[str] = []
+    lines: list[str] = [f"of {why}"] if why and (host is not None or devices is not None) else []
     if host is not None:
         lines += of_host(host, plans)
     if devices is not None:
@@ -61,9 +61,10 @@ def of_devices(result: Result, plans: bool) -> Iterator[str]:
 
 def _head(name: str, result: Result, plans: bool) -> str:
     state = result.get("section", result)["state"].upper()
+    failed = ", failed" if "msg" in result and state != section.FAILED else ""
     reboot = ", waits for a reboot" if result.get("reboot_required") else ""
     changed = f", {'would change' if plans else 'changed'}" if _changes(result, plans) else ""
-    return f"{name}: {state}{changed}{reboot}"
+    return f"{name}: {state}{failed}{changed}{reboot}"
 
 
 def _changes(result: Result, plans: bool) -> bool:

@@ -12,6 +12,7 @@ from ..core.errors import Refused
 from . import canonical
 
 ADVICE = "leave the options out, or have the spec signed with them"
+LONGEST = 120  # characters of a value, in a message
 Units = Mapping[str, Mapping[str, Any]]
 
 
@@ -80,12 +81,21 @@ def differences(given: Mapping[str, Any], signed: Mapping[str, Any]) -> str:
     """What the options say otherwise, as the beginning of a sentence: the first setting that differs."""
     for name in sorted({*map(str, given), *signed}):
         if name not in given:
-            return f"{name} is not in the options and {signed[name]!r} in the signed spec"
+            return f"{_cut(name)} is not in the options and {_shown(signed[name])} in the signed spec"
         if name not in signed:
-            return f"{name} is {given[name]!r} in the options and not in the signed spec"
+            return f"{_cut(name)} is {_shown(given[name])} in the options and not in the signed spec"
         if _text(given[name]) != _text(signed[name]):
-            return f"{name} is {given[name]!r} in the options and {signed[name]!r} in the signed spec"
+            here, there = _shown(given[name]), _shown(signed[name])
+            return f"{_cut(name)} is {here} in the options and {there} in the signed spec"
     return "the options are not what the signed spec has"
+
+
+def _shown(value: Any) -> str:
+    return _cut(repr(value))
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]}..."
 
 
 def said(value: Any) -> Any:
@@ -100,4 +110,4 @@ def _text(value: Any) -> str:
     try:
         return canonical.canonical(value)
     except ValueError as fault:
-        raise Refused(f"{fault}, and nothing signed can be that: correct the options") from None
+        raise Refused(f"{_cut(str(fault))}, and nothing signed can be that: correct the options") from None

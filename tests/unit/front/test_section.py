@@ -305,12 +305,12 @@ def test_settings_that_do_not_decode_fail_their_unit_alone() -> None:
     assert (host.text("/etc/kernel-modules"), host.text("/etc/sysctl")) == ("x", None)
 
 
-def test_a_signed_spec_alone_gives_no_settings() -> None:
+def test_a_signed_spec_is_not_believed_where_root_pins_no_signer() -> None:
     host = FakeHost({"/etc/sysctl": "x"})
     Records(host).apply("sysctl", X)
     host.calls.clear()
     result = converge(host, signed_spec={"body": "e30="})
-    assert "cannot verify a signed_spec" in result["msg"]
+    assert result["msg"].startswith("signed_spec is given, and root pins no signer on this host: ")
     assert host.calls == []
 
 

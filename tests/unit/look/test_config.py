@@ -5,16 +5,21 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.errors import Refused
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.step import File
 from ansible_collections.bettercompute.bcd.plugins.module_utils.look.config import (
     CONFIG,
     parse_config,
+    pinned,
     refuse_if_outside,
-    refuse_where_signed,
 )
+from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.pins import Pins, pins
 from tests.unit.fake_host import FakeHost
 
 OUTSIDE = "host.unit: this host's configuration is managed outside bcd ([host] units = false in root's config.toml)"
@@ -51,6 +56,17 @@ retries = 3
         "[[host]]",
         "units = [1]",
         "a = 1\na = 2",
+        "a = 1.5",
+        "a = 1_000",
+        "a = 0x10",
+        "a = " + "1" * 5000,
+        "a.b = 1",
+        '"a" = 1',
+        'a = "\\u0041"',
+        'a = """b"""',
+        "[a]\n[a]",
+        "[]",
+        "a = 1 b = 2",
     ],
 )
 def test_anything_else_is_refused_with_its_line(line: str) -> None:
@@ -94,20 +110,64 @@ def test_a_configuration_that_others_could_have_written_is_refused(seen: File) -
     assert refused.value.message == f"{CONFIG} must be a regular file root owns that no one else can write"
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_the_pins_are_read_from_it() -> None:
+    digest, key = "0f" * 32, "sha256/" + "A" * 43 + "="
+    text = f'command_root_sha256 = "{digest}"\n[helper]\njoin_signing_key_pin = "{key}"\n'
+    assert pinned(FakeHost({CONFIG: text})) == Pins(frozenset({digest}), key)
+    assert (
+        pinned(FakeHost()) == pinned(FakeHost({CONFIG: 'command_root_sha256 = ""\n[host]\nunits = true\n'})) == Pins()
+    )
+
+
+def test_a_pin_that_is_none_stops_everything() -> None:
+    for text in (
         'command_root_sha256 = "00"\n',
-        'join_signing_key_pin = "sha256/ab+/="\n',
-        '[helper]\ncommand_root_sha256 = "00"\n',
         "command_root_sha256 = 0\n",
-    ],
+        'join_signing_key_pin = "sha256/ab+/="\n',
+    ):
+        with pytest.raises(Refused, match=f"^{CONFIG}: .*: have root correct it$"):
+            pinned(FakeHost({CONFIG: text}))
+
+
+@pytest.mark.parametrize("seen", [File("", mode=0o664), File("", uid=1000), File("", regular=False)])
+def test_pins_that_others_could_have_written_are_refused(seen: File) -> None:
+    host = FakeHost()
+    host.files[CONFIG] = seen
+    with pytest.raises(Refused, match=r"must be a regular file root owns that no one else can write$"):
+        pinned(host)
+
+
+@given(st.text(st.sampled_from("abkru =\"'[]#\\\n.0123456789-_\t\u2028\udc80é") | st.characters(), max_size=200))
+def test_whatever_stands_in_it_is_read_or_refused(text: str) -> None:
+    try:
+        tables = parse_config(text)
+        pins(tables)
+    except Refused as fault:
+        told = fault.message
+    else:
+        told = CONFIG
+        assert {type(value) for table in tables.values() for value in table.values()} <= {str, int, bool}
+    assert told.startswith(CONFIG)
+
+
+STRINGS = st.text(st.characters(exclude_categories=["Cs", "Cc"]), max_size=20)
+VALUES = st.booleans() | st.integers(-(10**17), 10**17) | STRINGS
+KEYS = st.text("abz_-09", min_size=1, max_size=8)
+
+
+@given(
+    st.dictionaries(KEYS, VALUES, max_size=4),
+    st.dictionaries(KEYS, st.dictionaries(KEYS, VALUES, max_size=3), max_size=3),
 )
-def test_nothing_unsigned_is_applied_where_root_demands_signed_intent(text: str) -> None:
-    with pytest.raises(Refused, match=r"^/etc/bcd/config.toml demands a signed spec .*this version cannot verify"):
-        refuse_where_signed(FakeHost({CONFIG: text}))
+def test_what_toml_says_is_what_is_read(top: dict[str, Any], tables: dict[str, dict[str, Any]]) -> None:
+    """Written by the rules of TOML 1.0: basic strings, decimal integers, booleans, tables."""
+    lines = [f"{key} = {_toml(value)}" for key, value in top.items()]
+    for name, table in tables.items():
+        lines += [f"[{name}]  # a table", *(f"{key} = {_toml(value)}" for key, value in table.items())]
+    assert parse_config("\n".join(lines)) == {"": top, **tables}
 
 
-def test_no_pin_demands_nothing() -> None:
-    refuse_where_signed(FakeHost())
-    refuse_where_signed(FakeHost({CONFIG: 'command_root_sha256 = ""\n[host]\nunits = true\n'}))
+def _toml(value: Any) -> str:
+    if isinstance(value, str):
+        return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
+    return str(value).lower()

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from ..core import host as machine
 from ..core.errors import Fault, StepFailed
-from ..core.host import Host
 from ..plan.doctor_seen import FAILURE, Agent, Finding, Snapshot
 
 
@@ -45,12 +45,12 @@ def _doctor(unheard: tuple[Finding, ...]) -> dict[str, Any]:
     from ..plan.doctor import findings, in_order, state_of
     from ..plan.status_text import of_doctor
 
-    found = in_order((*unheard, *findings(snapshot(PredictedHost(Host())))))
+    found = in_order((*unheard, *findings(snapshot(PredictedHost(machine.Host())))))
     result = {"changed": False, "state": state_of(found), "findings": [dict(one._asdict()) for one in found]}
     return {**result, "report": of_doctor(result)}
 
 
-def snapshot(host: Host) -> Snapshot:
+def snapshot(host: machine.Host) -> Snapshot:
     """The look, with what intent and the agent's record add to it; over a predicted host, which changes nothing."""
     from ..core.unknown import later
     from ..look.doctor import look
@@ -63,7 +63,7 @@ def snapshot(host: Host) -> Snapshot:
     return seen._replace(trust=later(trust, host), program=program, agent=agent)
 
 
-def _agent(host: Host, seen: Snapshot) -> Agent:
+def _agent(host: machine.Host, seen: Snapshot) -> Agent:
     if not seen.agent.installed:
         return seen.agent
     from .repairs import AGENT

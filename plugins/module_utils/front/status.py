@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from ..core import host as machine
 from ..core.errors import SEEN_AS_ROOT, Fault, NotKnownYet, Refused
-from ..core.host import Host
 from ..core.records import Records
 from ..core.state import STATE
 from ..plan import section
@@ -58,7 +58,7 @@ def _status(unheard: list[str]) -> dict[str, Any]:
     from .info import inventory
     from .standing import seen as trust
 
-    host = Host()
+    host = machine.Host()
     facts = inventory(host, Records(host))
     kept = _kept(PredictedHost(host))
     result: dict[str, Any] = {
@@ -80,7 +80,7 @@ def _status(unheard: list[str]) -> dict[str, Any]:
 # -- the sections
 
 
-def _kept(host: Host) -> dict[str, Any]:
+def _kept(host: machine.Host) -> dict[str, Any]:
     """`state`, `kept` (from where), and `units`, `section`, `devices`: None where not seen, or not kept."""
     told: dict[str, Any] = {"state": UNKNOWN, "kept": SEEN_AS_ROOT, "units": None, "section": None, "devices": None}
     from ..look.config import refuse_if_outside
@@ -184,7 +184,7 @@ def _slots(gpu: Mapping[str, Any], holders: Mapping[str, str], known: bool) -> l
     return [{"slot": number, "allocation_id": allocation} for number, allocation in numbered]
 
 
-def _agent(host: Host) -> dict[str, Any] | None:
+def _agent(host: machine.Host) -> dict[str, Any] | None:
     """What the agent remembers: how its last pass ended and its newest repairs; None where this account may not see."""
     from .repairs import AGENT, seen
 

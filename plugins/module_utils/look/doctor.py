@@ -9,6 +9,7 @@ from typing import Any, Callable
 
 from ..core.errors import Fault, Refused, StepFailed
 from ..core.host import Host
+from ..core.outcome import our_fault
 from ..core.records import Records as Kept
 from ..core.unknown import Unknown, later
 from ..plan.doctor_seen import Cluster, Config, Gpus, Iommu, Snapshot, Specs
@@ -52,6 +53,10 @@ def _part(ask: Callable[..., Any], *given: Any) -> Any:
         return later(ask, *given)
     except Refused as fault:
         return Unknown(StepFailed(fault.message, retryable=False))
+    except OSError as fault:
+        return Unknown(StepFailed(f"{fault.filename or 'the host'}: {fault.strerror or fault}: mend it"))
+    except Exception as fault:  # noqa: BLE001 - a fault of ours in one look must not keep the doctor from the others
+        return Unknown(StepFailed(our_fault(fault)))
 
 
 def config(host: Host) -> Config:
@@ -112,7 +117,7 @@ def gpus(host: Host) -> Gpus:
 
 def _mute(host: Host) -> tuple[str, ...]:
     """A sentence on each GPU that does not answer, and on nvidia-smi where it does not."""
-    from .gpu_facts import rows
+    from .gpu_facts import mig_mode, rows
 
     try:
         seen = rows(host)
@@ -121,7 +126,7 @@ def _mute(host: Host) -> tuple[str, ...]:
     faults = []
     for gpu, row in seen:
         try:
-            row["uuid"]
+            mig_mode(row)
         except Fault as fault:
             faults.append(fault.message if gpu.uuid in fault.message else f"{gpu.uuid}: {fault.message}")
     return tuple(faults)

@@ -103,7 +103,7 @@ def gpus(host: Host, rows: Rows) -> tuple[list[dict[str, Any]], tuple[str, ...]]
     found = []
     for gpu, row in rows:
         here = f"gpus[{gpu.pci if gpu.index < 0 else gpu.index}]"
-        mode = notes.told(f"{here}.mig_mode", _mode, row)
+        mode = notes.told(f"{here}.mig_mode", mig_mode, row)
         parts = None if mode is None else notes.told(f"{here}.layout", _parts, tables, gpu, mode, listed)
         found.append(
             {
@@ -123,12 +123,12 @@ def gpus(host: Host, rows: Rows) -> tuple[list[dict[str, Any]], tuple[str, ...]]
 
 def _is_parted(row: Row) -> bool:
     try:
-        return _mode(row) == "enabled"
+        return mig_mode(row) == "enabled"
     except Fault:  # told where the GPU itself is
         return False
 
 
-def _mode(row: Row) -> str:
+def mig_mode(row: Row) -> str:
     """The MIG mode, "enabled" or "disabled"; "" of a GPU without MIG. Raises StepFailed for a mode that it hides."""
     shown = row["mig.mode.current"]
     if shown in ("Enabled", "Disabled"):

@@ -10,8 +10,8 @@ import sys
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from ..core import host as machine
 from ..core.errors import Fault, Refused, StepFailed
-from ..core.host import Host
 from .cli import CONVERGED, FAILED, PROGRESSING, Misused, status_of
 
 # The options of the modules host_section and cdi_holds, as where they are not given.
@@ -77,7 +77,7 @@ def _host(options: Mapping[str, Any], plans: bool) -> Mapping[str, Any]:
     """The host's section; a join that is due takes the token that was laid for it."""
     from .section import section_result
 
-    host = Host()
+    host = machine.Host()
     if plans or host.uid() != 0:
         return section_result(options, plans, plans)
     from . import staged
@@ -148,7 +148,7 @@ def of_signed(envelope: Mapping[str, Any]) -> Asked:
 def _of_root() -> Asked:
     from .agent import sections
 
-    host = Host()
+    host = machine.Host()
     if host.uid() != 0:
         raise StepFailed("what this host was asked is seen as root: run bcd with sudo, or give --spec or --signed-spec")
     kept = sections(host)
@@ -178,7 +178,7 @@ def _text(path: str) -> str:
         if sys.stdin is None:
             raise Misused("- reads the standard input, and it is closed: give a file")
         return sys.stdin.buffer.read().decode()
-    text = Host().read(path)
+    text = machine.Host().read(path)
     if text is None:
         raise Misused(f"there is no file {path}: give the path of the spec, or - for the standard input")
     return text

@@ -18,7 +18,6 @@ from typing import Any
 
 from ..core import host as machine
 from ..core.errors import Fault, Refused, StepFailed
-from ..core.host import Host
 from ..core.local_server import BOUNDS, Bounds, Server, Service
 from ..core.local_socket import Peer, is_member
 from ..core.outcome import our_fault
@@ -44,7 +43,7 @@ def serve(argv: Sequence[str] = ()) -> int:
         say(f"bcd helper takes no arguments, and got {asking.shown(argv[0])}: systemd starts it")
         return USAGE
     try:
-        if Host().uid() != 0:
+        if machine.Host().uid() != 0:
             raise Refused("it is root's side of other accounts, and this account is not root: systemd starts it")
         listener = _handed()
     except Fault as fault:
@@ -68,7 +67,7 @@ def run(listener: socket.socket, bounds: Bounds = BOUNDS) -> int:
     return 0
 
 
-def refuse_to_start(host: Host) -> None:
+def refuse_to_start(host: machine.Host) -> None:
     """Raise Refused where root's configuration is not root's alone, is not there, or has what it cannot have."""
     from ..plan.allowed_clusters import clusters
 

@@ -11,6 +11,7 @@ from typing import Any
 from ..core import host as machine
 from ..core.errors import Fault, StepFailed
 from ..plan.doctor_seen import FAILURE, Agent, Finding, Snapshot
+from ..plan.section import FAILED
 
 
 def run_doctor(argument_spec: dict[str, Any]) -> None:
@@ -72,8 +73,8 @@ def _agent(host: machine.Host, seen: Snapshot) -> Agent:
     host.read(AGENT)  # what this account may not see is no record that is not there
     last = remembered(host)["last"] or {}
     ends = [last[part] for part in ("host", "devices") if last.get(part)]
-    said = [end["message"] for end in ends if end["state"] != "CONVERGED" and end["message"]]
-    return seen.agent._replace(says="; ".join(said))
+    # What only waits, for a reboot or a GPU that is busy, is told by the status, and no fault.
+    return seen.agent._replace(says="; ".join(end["message"] for end in ends if end["state"] == FAILED))
 
 
 def failure_of(result: dict[str, Any], fail_on: str) -> str:

@@ -90,6 +90,8 @@ def of_status(result: Result) -> list[str]:
 
 def _units(result: Result) -> Iterator[str]:
     units = result["units"] or ()
+    if not units and (result["section"] or {}).get("message"):  # a fault that came before any
+        yield from wrapped(f"  {result['section']['state'].lower()}: ", result["section"]["message"])
     width = max((len(unit["unit"]) for unit in units), default=0)
     for unit in units:
         yield f"  {plain(unit['unit']):{width}}  {unit['state']}"
@@ -118,9 +120,9 @@ def _devices(result: Result) -> Iterator[str]:
 
 def _gpus(result: Result) -> Iterator[str]:
     gpus = result["gpus"] or ()
-    heads = table((_number(gpu["index"]), gpu["name"] or "?", gpu["uuid"], _mode(gpu)) for gpu in gpus) if gpus else []
+    heads = table((_number(gpu["index"]), gpu["name"] or "?", gpu["uuid"], _mode(gpu)) for gpu in gpus)
     for gpu, head in zip(gpus, heads):
-        yield from wrapped("", head) if len(head) <= COLUMNS else _long(gpu)
+        yield from [head] if len(head) <= COLUMNS else _long(gpu)
         yield from _use(gpu)
 
 
@@ -140,9 +142,10 @@ def _mode(gpu: Result) -> str:
 
 def _use(gpu: Result) -> Iterator[str]:
     """Who has what of it: MIG devices, slots, the whole; then the processes."""
-    rows = [(f"gi{part['gi']}/ci{part['ci']}", part["profile"], _who(part)) for part in gpu["mig_devices"] or ()]
-    rows += [(f"s{slot['slot']}", "", _who(slot)) for slot in gpu["slots"] or ()]
-    yield from table(rows, "      ") if rows else ()
+    parts = [(f"gi{part['gi']}/ci{part['ci']}", part["profile"], _who(part)) for part in gpu["mig_devices"] or ()]
+    slots = [(f"s{slot['slot']}", _who(slot)) for slot in gpu["slots"] or ()]
+    yield from table(parts, "      ")
+    yield from table(slots, "      ")
     if gpu["allocations"] is None:
         yield "      held by: seen as root"
     elif gpu["allocations"]:

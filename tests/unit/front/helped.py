@@ -7,19 +7,22 @@ from __future__ import annotations
 
 import contextlib
 import json
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from ansible_collections.bettercompute.bcd.plugins.module_utils.core import host as machine
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.local_socket import Peer
 from ansible_collections.bettercompute.bcd.plugins.module_utils.front import (
+    doctor,
     helper,
+    helper_files,
     holds,
     host_intent,
     info,
     opening,
     section,
+    status,
 )
 from tests.unit.fake_host import FakeHost
 
@@ -57,8 +60,11 @@ DEVICES: dict[str, Any] = {
 
 def stand_in(monkeypatch: pytest.MonkeyPatch, host: FakeHost) -> FakeHost:
     """Have the helper's process find this host, with a lock that nobody else holds."""
-    for module in (machine, holds, host_intent, info, section):
+    for module in (holds, host_intent, info, section):
         monkeypatch.setattr(module, "Host", lambda: host)
+    there = SimpleNamespace(Host=lambda: host)  # not in core.host itself: what is imported meanwhile would keep it
+    for module in (doctor, helper, helper_files, opening, status):
+        monkeypatch.setattr(module, "machine", there)
     monkeypatch.setattr(opening, "only_pass", lambda *_given, **_named: contextlib.nullcontext())
     return host
 

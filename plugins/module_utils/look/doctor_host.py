@@ -63,7 +63,6 @@ def helper(host: Host) -> Helper:
         listens=listens,
         group=group,
         members=members,
-        account=_passwd(host, GROUP) is not None,
         systemd=running,
     )
 
@@ -87,10 +86,6 @@ def _group(host: Host) -> tuple[int | None, tuple[str, ...]]:
 def _accounts(host: Host) -> list[list[str]]:
     lines = (line.split(":") for line in (host.read("/etc/passwd") or "").splitlines())
     return [fields for fields in lines if len(fields) == 7]
-
-
-def _passwd(host: Host, name: str) -> list[str] | None:
-    return next((fields for fields in _accounts(host) if fields[0] == name), None)
 
 
 def agent(host: Host) -> Agent:

@@ -62,8 +62,8 @@ class Trust(NamedTuple):
 
 
 class Helper(NamedTuple):
-    """bcd helper: its units, whether its socket is there, the group that may use it (None: it is missing) and who is
-    in it, and whether the account `bcd` is there."""
+    """bcd helper: its units, whether its socket is there, the group that may use it (None: it is missing) and who
+    is in it."""
 
     installed: bool = False
     socket: Service = Service()
@@ -71,7 +71,6 @@ class Helper(NamedTuple):
     listens: bool = False
     group: int | None = None
     members: tuple[str, ...] = ()
-    account: bool = False
     systemd: bool = True
 
 

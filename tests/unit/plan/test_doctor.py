@@ -58,7 +58,7 @@ SERVER = "https://10.0.0.1:6443"
 CLUSTER = f"{SERVER}#sha256:{PIN}"
 UP = Service("loaded", active="active", enabled="enabled")
 IDLE = Service("loaded", active="inactive")
-HELPER = Helper(True, UP, IDLE, True, 998, ("deploy",), True)
+HELPER = Helper(True, UP, IDLE, True, 998, ("deploy",))
 AGENT = Agent(True, UP, IDLE, age=300, up=DAY)
 PINNED = Trust(roots=1, demand="command_root_sha256 in root's config.toml demands")
 BOUND = PINNED._replace(node_id="node-1", binding=RECORD, generation=4)

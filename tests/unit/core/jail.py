@@ -34,13 +34,14 @@ def in_jail(tree: Path, call: Callable[..., Any], *given: Any) -> Any:
 
 def _answer(answering: Connection, tree: Path, call: Callable[..., Any], given: tuple[Any, ...]) -> None:
     try:
-        _enter(tree)
+        enter(tree)
         answering.send((False, call(*given)))
     except Exception as fault:  # noqa: BLE001 - whatever it is, the parent raises it
         answering.send((True, fault))
 
 
-def _enter(tree: Path) -> None:
+def enter(tree: Path) -> None:
+    """Make the tree this process's root directory, and this process root in it; there is no way back."""
     uid, gid = os.getuid(), os.getgid()
     if uid:
         if ctypes.CDLL(None, use_errno=True).unshare(NEWUSER):

@@ -13,7 +13,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -28,11 +28,12 @@ class Served:
         self.process = process
         self.status: int | None = None
 
-    def ask(self, data: bytes | Any, path: str = "") -> Any:
+    def ask(self, data: bytes | Any) -> Any:
         """The answer to one request, JSON both ways."""
         with self.connect() as client:
-            client.sendall(data if isinstance(data, bytes) else json.dumps(data).encode())
-            client.shutdown(socket.SHUT_WR)
+            with suppress(BrokenPipeError, ConnectionResetError):  # it may know its answer before it has all
+                client.sendall(data if isinstance(data, bytes) else json.dumps(data).encode())
+                client.shutdown(socket.SHUT_WR)
             return answer(client)
 
     def connect(self) -> socket.socket:
@@ -58,11 +59,9 @@ class Served:
 def answer(client: socket.socket) -> Any:
     """What comes back to the end; None where nothing does."""
     found = b""
-    try:
+    with suppress(ConnectionResetError):
         while part := client.recv(65_536):
             found += part
-    except ConnectionResetError:
-        pass
     return json.loads(found) if found else None
 
 

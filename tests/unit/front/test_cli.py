@@ -29,6 +29,7 @@ from ansible_collections.bettercompute.bcd.plugins.module_utils.front import (
 )
 from ansible_collections.bettercompute.bcd.plugins.module_utils.look.config import OUTSIDE
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.pins import CONFIG
+from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.release import VERSION
 from ansible_collections.bettercompute.bcd.plugins.module_utils.units import catalog
 from tests.pki import ControlPlane
 from tests.tools.results import TOP
@@ -187,7 +188,7 @@ def test_help_and_version_are_no_misuse(capsys: pytest.CaptureFixture[str]) -> N
 
 
 def test_the_version_is_the_collections() -> None:
-    assert f"version: {cli.VERSION}\n" in (TOP / "galaxy.yml").read_text(encoding="utf-8")
+    assert f"version: {VERSION}\n" in (TOP / "galaxy.yml").read_text(encoding="utf-8")
 
 
 # -- a pass
@@ -352,7 +353,12 @@ def test_the_token_that_was_laid_is_given_to_the_pass(
 ) -> None:
     host.put("/var/lib/bcd-hostconfig/k8s/bootstrap-token", TOKEN + "\n")
     seen: list[Any] = []
-    monkeypatch.setattr(section, "_given", lambda params: (seen.append(params["secrets"]), Given())[1])
+
+    def given(params: Any) -> Given:
+        seen.append(params["secrets"])
+        return Given()
+
+    monkeypatch.setattr(section, "_given", given)
     ran = bcd("converge", "--spec", SPEC, spec={"host": {"k8s-join": {**X, "joinTokenRef": "pool"}}})
     assert seen == [{"pool": TOKEN}]
     assert TOKEN not in ran.out + ran.err

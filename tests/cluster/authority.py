@@ -104,9 +104,12 @@ class Made(Authority):
 
         kinds = {"common": NameOID.COMMON_NAME, "organization": NameOID.ORGANIZATION_NAME}
         issuer = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, self.name)])
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # Go signs a longer name than X.509 has room for
-            names = [x509.NameAttribute(kinds[kind], value, _validate=False) for kind, value in subject]
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # Go signs a longer name than X.509 has room for
+                names = [x509.NameAttribute(kinds[kind], value, _validate=False) for kind, value in subject]
+        except TypeError:  # before version 36 no name is validated
+            names = [x509.NameAttribute(kinds[kind], value) for kind, value in subject]
         builder = (
             x509.CertificateBuilder()
             .subject_name(x509.Name(names))

@@ -19,7 +19,9 @@ OUTSIDE = "host.unit: this host's configuration is managed outside bcd ([host] u
 
 Scalar = Union[str, int, bool]
 TABLE = re.compile(r"\[\s*([A-Za-z0-9_.-]+)\s*\]")
-PAIR = re.compile(r"""([A-Za-z0-9_-]+)\s*=\s*("(?:[^"\\]|\\["\\])*"|'[^']*'|true\b|false\b|[+-]?[0-9]{1,18}(?![0-9]))""")
+PAIR = re.compile(
+    r"""([A-Za-z0-9_-]+)\s*=\s*("(?:[^"\\]|\\["\\])*"|'[^']*'|true\b|false\b|[+-]?[0-9]{1,18}(?![0-9]))"""
+)
 
 
 def parse_config(text: str) -> dict[str, dict[str, Scalar]]:

@@ -23,6 +23,7 @@ import base64
 import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, NamedTuple
 
 import pytest
@@ -243,11 +244,13 @@ def refused(host: FakeHost, told: str, asks: Callable[[bool], Outcome]) -> None:
 def test_what_is_not_signed_changes_nothing(host: FakeHost, how: str) -> None:
     enrolled(host, how)
     told = "a signed spec, and none is given: nothing unsigned is applied: give signed_spec"
-    for units in (EVIL, WANTED, {}, {"../etc": {}}):
-        refused(host, told, lambda check, units=units: by_section(check, units=units, generation=99))  # type: ignore[misc]
+    sections: list[dict[str, Any]] = [EVIL, WANTED, {}, {"../etc": {}}]
+    for units in sections:
+        refused(host, told, partial(by_section, units=units, generation=99))
     refused(host, told, lambda check: by_section(check, wire_units=[], known=["sysctl"], generation=99))
-    for settings in (EVIL["sysctl"], {}, None):
-        refused(host, told, lambda check, settings=settings: by_unit(check, settings=settings))  # type: ignore[misc]
+    asked: list[dict[str, Any] | None] = [EVIL["sysctl"], {}, None]
+    for settings in asked:
+        refused(host, told, partial(by_unit, settings=settings))
     refused(host, told, lambda check: by_holds(check, assignments=[], generation=99))
 
 

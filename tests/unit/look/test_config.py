@@ -14,12 +14,11 @@ from hypothesis import strategies as st
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.errors import Refused
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.step import File
 from ansible_collections.bettercompute.bcd.plugins.module_utils.look.config import (
-    CONFIG,
     parse_config,
     pinned,
     refuse_if_outside,
 )
-from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.pins import Pins, pins
+from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.pins import CONFIG, Pins, pins
 from tests.unit.fake_host import FakeHost
 
 OUTSIDE = "host.unit: this host's configuration is managed outside bcd ([host] units = false in root's config.toml)"

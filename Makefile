@@ -125,7 +125,7 @@ bench: $(VENV)/.develop  ## What passes over 96, 384 and 1,000 assignments cost,
 # --- what is shipped ------------------------------------------------------------------------------------------------
 
 .PHONY: build
-build: $(VENV)/.develop  ## The Galaxy tarball in .build/dist, tried
+build: $(VENV)/.develop  ## The Galaxy tarball and the program bcd in .build/dist, tried
 	@$(RUN) tests.tools.check_build
 
 .PHONY: docs

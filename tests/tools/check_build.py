@@ -5,7 +5,8 @@
 
 usage: python -m tests.tools.check_build
 
-Must run in the environment that holds ansible-core. The tarball stays in .build/dist.
+Must run in the environment that holds ansible-core. The tarball stays in .build/dist, beside the program bcd as the
+installed collection makes it.
 """
 
 from __future__ import annotations
@@ -24,6 +25,19 @@ BIN = Path(sys.executable).parent
 DIST = results.TOP / ".build" / "dist"
 INSTALLED = results.TOP / ".build" / "installed"
 COLLECTION = "bettercompute.bcd"
+# Makes the program of the collection below argv[1], and writes it to argv[2].
+MAKE = """
+import os, sys
+os.umask(int(sys.argv[3], 8))
+sys.path.insert(0, sys.argv[1])
+from ansible_collections.bettercompute.bcd.plugins.plugin_utils.program import program
+made = program()
+with open(os.path.join(sys.argv[2], made.name), "wb") as out:
+    out.write(made.data)
+print(made.name)
+"""
+# Two callers who differ in what must make no difference.
+CALLERS = {"022": {"LC_ALL": "C", "TZ": "UTC"}, "077": {"LC_ALL": "tr_TR.ISO-8859-9", "TZ": "Asia/Tokyo"}}
 # What a user of the tarball has no use for, or what this machine left in the checkout.
 UNWANTED = (".git", ".ci", ".build", ".venv", ".mypy_cache", ".ruff_cache", ".pytest_cache", ".hypothesis", ".ansible")
 
@@ -60,6 +74,25 @@ def missing_modules() -> list[str]:
     return [name for name in modules if f"{COLLECTION}.{name}" not in listed and name != "__init__"]
 
 
+def program() -> str:
+    """What is wrong with the program that the installed collection makes; "" when nothing is. It is left in DIST."""
+    made: list[bytes] = []
+    path = DIST
+    for umask, environment in CALLERS.items():
+        argv = [sys.executable, "-Ic", MAKE, str(INSTALLED), str(DIST), umask]
+        done = subprocess.run(argv, env=environment, capture_output=True, text=True, check=False)
+        if done.returncode:
+            return f"the collection does not make the program: {done.stderr.strip()}"
+        path = DIST / done.stdout.strip()
+        made.append(path.read_bytes())
+    path.chmod(0o644)
+    if len(set(made)) > 1:
+        return "two callers make two programs: see what differs between them"
+    said = subprocess.run([sys.executable, "-IS", str(path), "--version"], capture_output=True, text=True, check=False)
+    version = path.stem.replace("-", " ", 1)
+    return "" if said.stdout.strip() == version else f"{path.name} --version: {said.stdout}{said.stderr}".strip()
+
+
 def checks() -> dict[str, str]:
     """Each check's name with what is wrong, as a sentence; "" when nothing is."""
     tarball = build()
@@ -72,6 +105,7 @@ def checks() -> dict[str, str]:
         done = ansible("ansible-galaxy", *words)
         found[name] = "" if done.returncode == 0 else f"ansible-galaxy collection {name}: {done.stderr.strip()}"
     missing = missing_modules()
+    found["program"] = program()
     found["ansible-doc"] = f"ansible-doc does not list {missing} of the installed collection" if missing else ""
     return found
 
@@ -85,7 +119,7 @@ def main(argv: list[str]) -> int:
     results.save("build", results.Result(len(found) - len(failed), failed, ()))
     for line in failed:
         print(line, file=sys.stderr)
-    print(f"built {next(DIST.glob('*.tar.gz')).relative_to(results.TOP)}")
+    print("built " + " and ".join(str(path.relative_to(results.TOP)) for path in sorted(DIST.iterdir())))
     return 1 if failed else 0
 
 

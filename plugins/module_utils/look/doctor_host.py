@@ -112,8 +112,8 @@ def asks_end(name: str) -> tuple[str, ...]:
 
 def _seconds(host: Host) -> int:
     """Since the boot."""
-    shown = (host.read("/proc/uptime") or "").split()
-    return int(float(shown[0])) if shown else 0
+    shown = re.match(r"\d+", host.read("/proc/uptime") or "")
+    return int(shown.group()) if shown else 0
 
 
 def installed_program(host: Host) -> Program:

@@ -11,12 +11,14 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core import host as machine
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.plan import Answer
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.records import Records
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.step import File
-from ansible_collections.bettercompute.bcd.plugins.module_utils.front import doctor, standing, through_helper
+from ansible_collections.bettercompute.bcd.plugins.module_utils.front import doctor, standing, status, through_helper
 from ansible_collections.bettercompute.bcd.plugins.module_utils.front.opening import SOCKET
 from ansible_collections.bettercompute.bcd.plugins.module_utils.intent.memory import MEMORY, RECORD, Memory, render
 from ansible_collections.bettercompute.bcd.plugins.module_utils.look.doctor_host import TOKEN, WRITTEN
@@ -380,6 +382,34 @@ def test_a_release_that_is_stuck(gpus: GpuHost) -> None:
     gpus.put(f"{STATE}/releasing.json", "{")
     ((check, message),) = bad(gpus)
     assert (check, "every GPU counts as held" in message) == ("releases", True)
+
+
+GARBLED = st.sampled_from(
+    ["", "{", "[]", "null", "\udcff\x00", "x y z\n" * 3, '{"version": 1}', '{"version": 1, "units": {"cpu": [3]}}']
+)
+# What the doctor and the status read, root's records first.
+READ = (
+    *(f"{STATE}/{name}.json" for name in ("applied", "asked", "owed", "tried", "reboot", "agent", "releasing")),
+    f"{STATE}/holds/a1.json", f"{STATE}/events/x.json", f"{STATE}/k8s-join.json", f"{STATE}/passthrough.json",
+    f"{STATE}/lock", MEMORY, RECORD, CONFIG, "/etc/cdi/bcd-a1.json", "/etc/cdi/bcd-a2.json", hold_host.VENDOR,
+    "/etc/kubernetes/kubelet.conf", "/var/lib/kubelet/config.yaml", "/etc/passwd", "/usr/local/sbin/bcd",
+    "/proc/uptime", "/proc/locks", "/proc/swaps", "/proc/driver/nvidia/version", "/run/bcd/allocations/a1.env",
+)  # fmt: skip
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.dictionaries(st.sampled_from(READ), GARBLED, min_size=1, max_size=6))
+def test_no_garbled_file_keeps_them_from_telling_the_rest(garbled: dict[str, str]) -> None:
+    host = hold_host.hold_host()
+    hold_host.go(host, hold_host.assign("a1", hold_host.uuids(host)[0]))
+    for path, text in garbled.items():
+        host.put(path, text)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(machine, "Host", lambda: host)
+        found, told = doctor.doctor_result(), status.status_result()
+    assert not [one for one in found["findings"] if "a fault of the collection's own" in one["message"]]
+    assert found["report"][-1].startswith(found["state"])
+    assert told["report"][0].endswith(f": {told['state']}") or "waits for a reboot" in told["report"][0]
 
 
 @pytest.mark.parametrize("fault", [OSError(errno.EIO, "Input/output error"), RuntimeError("a fault of ours")])

@@ -18,6 +18,7 @@ from ansible_collections.bettercompute.bcd.plugins.module_utils.core.errors impo
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.unknown import Unknown
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.doctor import (
     CHECKS,
+    UNSEEN,
     findings,
     in_order,
     state_of,
@@ -49,6 +50,7 @@ from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.doctor_seen
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.kube_seen import Joined
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.status_text import COLUMNS, of_doctor
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.systemd import Service
+from tests.tools.results import TOP
 
 NOW = 1_800_000_000
 DAY = 86_400
@@ -465,6 +467,11 @@ def test_the_worst_comes_first_and_decides() -> None:
 def test_each_check_is_tried_here() -> None:
     text = Path(__file__).read_text(encoding="utf-8")
     assert [name for name in CHECKS if f'of("{name}"' not in text] == []
+
+
+def test_each_check_is_documented() -> None:
+    text = (TOP / "plugins" / "modules" / "host_doctor.py").read_text(encoding="utf-8")
+    assert [name for name in (*CHECKS, UNSEEN) if f"V({name})" not in text] == []
 
 
 def test_the_report_fits_a_screen_and_steers_nothing() -> None:

@@ -74,8 +74,8 @@ findings:
     check:
       description:
         - The check's name.
-        - Who may have root do what is V(config), V(signed-intent), V(node-binding), V(cryptography), V(helper), V(agent),
-          V(program), V(gpu-binding) and V(allowed-clusters).
+        - Who may have root do what is V(config), V(signed-intent), V(node-binding), V(cryptography), V(helper),
+          V(agent), V(program), V(gpu-binding) and V(allowed-clusters).
         - The host and what root keeps there is V(records), V(debts), V(reboot), V(root-directories), V(secrets),
           V(disk), V(lock), V(clock), V(boot-services), V(kubelet-certificate) and V(swap).
         - GPUs are V(iommu), V(gpus), V(secure-boot), V(vendor-cdi), V(holds), V(releases) and V(events).

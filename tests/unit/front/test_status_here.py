@@ -76,6 +76,7 @@ def test_the_modules_take_what_the_action_group_gives_and_change_nothing() -> No
     assert (status["changed"], {"state", "units", "gpus", "trust", "report"} <= set(status)) == (False, True)
 
 
+@pytest.mark.needs_ansible  # what runs on the controller
 def test_the_pass_report_takes_a_status_for_what_it_is() -> None:
     """It has units with states, as a whole host's result has."""
     unit = {"unit": "cpu", "state": "progressing", "conditions": [], "steps": [], "notes": []}

@@ -5,16 +5,6 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
-from typing import Any
-
-from ansible import constants
-from ansible.errors import AnsibleError
-from ansible.plugins.lookup import LookupBase
-
-from ..plugin_utils.program import program
-
 DOCUMENTATION = r"""
 name: program
 short_description: The program bcd of this collection, as a file on the controller
@@ -56,6 +46,16 @@ _raw:
       description: The digest of the file, in hex digits.
       type: str
 """
+
+import os
+import tempfile
+from typing import Any
+
+from ansible import constants
+from ansible.errors import AnsibleError
+from ansible.plugins.lookup import LookupBase
+
+from ..plugin_utils.program import program
 
 
 class LookupModule(LookupBase):

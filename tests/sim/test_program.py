@@ -23,8 +23,9 @@ import pytest
 from ansible_collections.bettercompute.bcd.plugins.plugin_utils.program import program
 from tests.pki import ControlPlane
 from tests.sim import controller, fleet
+from tests.sim.helper import MEMBER, STRANGER
 from tests.sim.host import SimulatedHost
-from tests.sim.marks import in_namespace
+from tests.sim.marks import in_namespace, with_accounts
 from tests.sim.tree import PROFILES, build, copy
 from tests.tools import pythons
 
@@ -218,6 +219,28 @@ def test_an_ordinary_account_sees_what_it_can_and_is_told_the_rest(site: Site) -
     done = site.bcd("converge", spec=spec, uid=1000)
     assert (done.returncode, "node-unprivileged" in done.stdout) == (1, True)
     assert site.host.read("/proc/sys/vm/swappiness") == "60\n"
+
+
+@newest_core
+@with_accounts
+def test_an_account_of_the_group_has_root_s_pass_by_the_helper(site: Site) -> None:
+    text = json.dumps({"host": UNITS, "devices": []})
+    with site.host.helper():
+        planned = site.bcd("plan", "--json", "--spec", "-", stdin=text, account=MEMBER)
+        assert (planned.returncode, planned.stderr, site.host.changes()) == (2, "", [])
+        stranger = site.bcd("converge", "--spec", "-", stdin=text, account=STRANGER)
+        assert (stranger.returncode, site.host.changes()) == (1, [])
+        assert "group bcd" in stranger.stdout
+        done = site.bcd("converge", "--json", "--spec", "-", stdin=text, account=MEMBER)
+        assert (done.returncode, done.stderr) == (0, "")
+        assert [unit["state"] for unit in result(done)["host"]["units"]] == ["converged", "converged"]
+        quiet = site.bcd("converge", "--spec", "-", stdin=text, account=MEMBER)
+        assert (quiet.returncode, quiet.stdout.splitlines()[0]) == (0, "host: CONVERGED")
+        refused = '{"host": {"sysctl": {"kernel.core_pattern": "|/bin/sh"}}}'
+        assert site.bcd("converge", "--spec", "-", stdin=refused, account=MEMBER).returncode == 1
+        status = site.bcd("status", "--json", account=MEMBER)
+        assert result(status)["root"] is True  # as root sees it
+    assert site.host.read("/proc/sys/vm/swappiness") == "10\n"
 
 
 # -- by Ansible

@@ -24,9 +24,13 @@ from .standins import JOURNAL
 
 CODE = "/usr/lib/bcd/checkout"  # where the program's package lies in the tree
 SOCKET = "/run/bcd/helper.sock"
+CONFIG = "/etc/bcd/config.toml"
 GROUP, GID = "bcd", 990
 MEMBER, STRANGER = "admin", "guest"  # accounts of the host: in the group, and not
-START = "import sys; sys.path.insert(0, '/.sim/lib'); from tests.sim import helper; helper.listen()"
+START = (
+    "import sys; sys.dont_write_bytecode = True; sys.path.insert(0, '/.sim/lib'); from tests.sim import helper; "
+    "helper.listen()"
+)
 LOG = "/var/log/sim/helper.log"  # what the service says
 MODULE_UTILS = os.path.join(
     os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__)))), "plugins", "module_utils"
@@ -37,9 +41,15 @@ class HelperSocket:
     """The helper of a tree, listening within the context; `edit` is given the folder of its code before it starts."""
 
     def __init__(
-        self, tree: str, entry: Callable[..., list[str]], ready: float, edit: Callable[[str], None] | None
+        self,
+        tree: str,
+        python: str,
+        entry: Callable[..., list[str]],
+        ready: float,
+        edit: Callable[[str], None] | None,
     ) -> None:
         self._tree = tree
+        self._python = python  # by its own path: it has its packages, cryptography among them
         self._entry = entry
         self._ready = ready
         self._edit = edit
@@ -51,7 +61,7 @@ class HelperSocket:
             self._edit(at(self._tree, f"{CODE}/bcd"))
         with open(at(self._tree, LOG), "ab") as log:
             self._service = subprocess.Popen(
-                self._entry("/.sim/python", "-c", START),
+                self._entry(self._python, "-c", START),
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -78,8 +88,18 @@ class HelperSocket:
 def install(tree: str) -> None:
     """The program's code, and who may use it."""
     accounts(tree)
+    if read(tree, CONFIG) is None:
+        configure(tree, "# Root's configuration of bcd.\n")
     shutil.rmtree(at(tree, CODE), ignore_errors=True)
     shutil.copytree(MODULE_UTILS, at(tree, f"{CODE}/bcd"), ignore=shutil.ignore_patterns("__pycache__"))
+
+
+def configure(tree: str, text: str) -> None:
+    """Root's configuration as an enrolled host has it: the group reads it, and root alone writes it."""
+    put(tree, CONFIG, text, 0o640)
+    os.chmod(at(tree, os.path.dirname(CONFIG)), 0o750)  # noqa: S103  (as the role bcd_config has it)
+    for path in (CONFIG, os.path.dirname(CONFIG)):
+        os.chown(at(tree, path), 0, GID)
 
 
 def accounts(tree: str) -> None:

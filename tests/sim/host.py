@@ -57,7 +57,7 @@ class SimulatedHost:
 
     def helper(self, *, ready: float = 30, edit: Callable[[str], None] | None = None) -> HelperSocket:
         """The host's bcd helper with its socket while the context lasts (see helper.py)."""
-        return HelperSocket(self.tree, self.entry, ready, edit)
+        return HelperSocket(self.tree, self.python, self.entry, ready, edit)
 
     def read(self, path: str) -> str | None:
         """A file of it."""

@@ -78,7 +78,7 @@ class Site:
                 inside = path[len(str(self.host.tree)) :]
                 if inside.startswith(("/var/log/sim", "/run/sim", "/var/lib/sim", "/.sim")):
                     continue
-                content = b"" if os.path.islink(path) or os.path.isdir(path) else Path(path).read_bytes()
+                content = Path(path).read_bytes() if os.path.isfile(path) and not os.path.islink(path) else b""
                 found[inside] = f"{os.lstat(path).st_mode:o} {hashlib.sha256(content).hexdigest()}"
         return found
 

@@ -126,7 +126,7 @@ def folder(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     monkeypatch.setattr(opening, "SOCKET", f"{place}/helper.sock")
     monkeypatch.setattr(through_helper, "SOCKET", f"{place}/helper.sock")
     monkeypatch.setattr(through_helper, "ABOVE", ("/", place))
-    monkeypatch.setattr(through_helper.local_socket, "exchange", functools.partial(local_socket.exchange, owner=mine))
+    monkeypatch.setattr(local_socket, "exchange", functools.partial(local_socket.exchange, owner=mine))
     yield place
     shutil.rmtree(place)
 
@@ -213,7 +213,7 @@ def test_a_section_is_one_request_without_secrets(helper: Server, check: bool, p
 
 def test_devices_are_one_request(helper: Server) -> None:
     helper.answers["devices"] = HOLDS
-    assignments = [{"allocation_id": "a1", "binding": "exclusive", "devices": [], "env": None}]
+    assignments: list[Any] = [{"allocation_id": "a1", "binding": "exclusive", "devices": [], "env": None}]
     assert holds_result(hold_options(assignments=assignments, generation=2), True) == HOLDS
     assert helper.asked == [
         {

@@ -1,7 +1,8 @@
 # Copyright (c) 2026 bettercompute
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Converge a small simulated fleet twice and plan it once, with the real playbooks, and check what they say.
+"""Converge a small simulated fleet twice and plan it once, with the real playbooks, and check what they say. One host
+takes signed specs alone, and is then given one that somebody has edited.
 
 usage: python -m tests.sim.demo
 
@@ -10,6 +11,7 @@ Exit status 0 when everything went as EXPECTED says, the refused setting include
 
 from __future__ import annotations
 
+import base64
 import fcntl
 import json
 import re
@@ -17,8 +19,10 @@ import shutil
 import sys
 from typing import Any, NamedTuple
 
+from tests import pki
 from tests.sim import controller, fleet, gpu, mode
 from tests.sim.controller import Played
+from tests.sim.host import SimulatedHost
 from tests.sim.tree import PROFILES
 from tests.tools.results import TOP
 
@@ -43,7 +47,8 @@ DRIVER: dict[str, Any] = {"nvidia-driver": {"branch": "580"}}
 class Host(NamedTuple):
     """A host of the demo: what it is, the section that it gets, and what both passes must say of it.
 
-    `busy` is the GPU on which a process computes.
+    `busy` is the GPU on which a process computes. Root of a host that is `pinned` pins who may sign for it, and its
+    section comes signed.
     """
 
     profile: str
@@ -53,6 +58,7 @@ class Host(NamedTuple):
     waits: str = "-"
     failed: str = "-"
     busy: int | None = None
+    pinned: bool = False
 
 
 REBOOT = "RebootRequired: hugepages, cpu, iommu"
@@ -76,9 +82,10 @@ HOSTS = {
     ),
     "vm": Host(
         "vm",
-        "a virtual machine without frequency scaling",
+        "a virtual machine that takes signed specs alone",
         {"sysctl": {"vm.swappiness": 10}, "hugepages": {"pages2m": 64}, "cpu": {"governor": "performance"}},
         "converged",
+        pinned=True,
     ),
     "h100": Host(
         "h100",
@@ -119,23 +126,40 @@ class Surprise(Exception):
     """The demo did not go as it must."""
 
 
-def build() -> str:
+def signed(plane: pki.ControlPlane, name: str) -> dict[str, Any]:
+    """What the control plane signed for a host: its section."""
+    return plane.desired_state(node_id=f"{name}-01", generation=1, host=HOSTS[name].section)
+
+
+def tree(name: str) -> str:
+    """Where a host is."""
+    return str(SCRATCH / "trees" / f"{name}-01")
+
+
+def build(plane: pki.ControlPlane) -> str:
     """The fleet, anew; returns the path of its inventory."""
     shutil.rmtree(SCRATCH, ignore_errors=True)
     kinds = [fleet.Hosts(name, PROFILES[host.profile]) for name, host in HOSTS.items()]
-    variables = {f"{name}-01": {"bcd_converge_units": host.section} for name, host in HOSTS.items()}
+    variables = {
+        f"{name}-01": {"bcd_converge_signed_spec": signed(plane, name)}
+        if host.pinned
+        else {"bcd_converge_units": host.section}
+        for name, host in HOSTS.items()
+    }
     inventory = fleet.make(str(SCRATCH), kinds, hostvars=variables)
     for name, host in HOSTS.items():
+        if host.pinned:
+            SimulatedHost(tree(name)).write("/etc/bcd/config.toml", plane.config(), 0o640)
         if host.busy is not None:
-            with gpu.editing(str(SCRATCH / "trees" / f"{name}-01")) as gpus:
+            with gpu.editing(tree(name)) as gpus:
                 gpus.occupy(host.busy)
     return inventory
 
 
-def play(inventory: str, name: str) -> Played:
+def play(inventory: str, name: str, *arguments: str) -> Played:
     """Run a shipped playbook on the fleet, with the pass report."""
     report = {"ANSIBLE_CALLBACKS_ENABLED": "bettercompute.bcd.pass_report"}
-    return controller.playbook(str(SCRATCH), inventory, f"bettercompute.bcd.{name}", variables=report)
+    return controller.playbook(str(SCRATCH), inventory, f"bettercompute.bcd.{name}", *arguments, variables=report)
 
 
 def pass_report(played: Played) -> list[str]:
@@ -178,6 +202,26 @@ def check(played: Played) -> dict[str, str]:
     return changed
 
 
+def attack(plane: pki.ControlPlane, inventory: str) -> str:
+    """Give a pinned host its spec with another value under the same signature; returns what the host says to that.
+
+    As who took over the controller would: with the right to do anything as root there, and without the signer's key.
+    """
+    name = next(name for name, host in HOSTS.items() if host.pinned)
+    spec = signed(plane, name)
+    body = base64.b64decode(spec["body"]).replace(rb'"vm.swappiness\":10', rb'"vm.swappiness\":99')
+    edited = {**spec, "body": base64.b64encode(body).decode()}
+    before = SimulatedHost(tree(name)).changes()
+    given = json.dumps({"bcd_converge_signed_spec": edited})
+    played = play(inventory, "converge", "--limit", f"{name}-01", "-e", given)
+    host = SimulatedHost(tree(name))
+    expect(played.rc == 2 and host.changes() == before, "a refusal, and no change", host.changes(), played)
+    expect(host.read("/proc/sys/vm/swappiness") == "10\n", "vm.swappiness 10", "another", played)
+    lines = [line for line in pass_report(played) if line.startswith(f"{name}-01: ")]
+    expect(len(lines) == 1 and "does not verify" in lines[0], "one reason, the signature", lines, played)
+    return lines[0]
+
+
 def show(title: str, text: str) -> None:
     """A heading and what belongs to it."""
     print(f"\n{title}\n{'-' * len(title)}\n{text}", flush=True)
@@ -187,7 +231,8 @@ def demo() -> None:
     """The show."""
     print(mode.sentence())
     show("The fleet", "\n".join(f"{name}-01".ljust(17) + host.what for name, host in HOSTS.items()))
-    inventory = build()
+    plane = pki.ControlPlane()
+    inventory = build(plane)
     told: set[str] = set()
     first = play(inventory, "converge")
     changed = check(first)
@@ -198,6 +243,8 @@ def demo() -> None:
     changed = check(second)
     show("Second pass: nothing changes, and it still says what it waits for", new_lines(second, told))
     expect(set(changed.values()) == {"-"}, "no change anywhere", changed, second)
+
+    show("A signed spec that somebody edited is refused, and changes nothing", attack(plane, inventory))
 
     planned = play(inventory, "plan")
     check(planned)

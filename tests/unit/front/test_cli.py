@@ -15,6 +15,8 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as some
 
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core import host as machine
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core import predict
@@ -30,6 +32,7 @@ from ansible_collections.bettercompute.bcd.plugins.module_utils.front import (
 from ansible_collections.bettercompute.bcd.plugins.module_utils.look.config import OUTSIDE
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.pins import CONFIG
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.release import VERSION
+from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.unit_names import ORDER
 from ansible_collections.bettercompute.bcd.plugins.module_utils.units import catalog
 from tests.pki import ControlPlane
 from tests.tools.results import TOP
@@ -41,6 +44,23 @@ X, Y = {"text": "x"}, {"text": "y"}
 REBOOT = "cpu: CPUs 1 are isolated from the next boot: reboot the node"
 TOKEN = "abcdef.0123456789abcdef"
 LOADED = predict  # it is made of the real Host
+SHIPPED = dict(catalog.SHIPPED)
+WORDS = some.sampled_from(
+    ["pages2m", "governor", "isolate", "load", "mode", "layout", "gpus", "branch", "vm.swappiness"]
+)
+# An assignment, more or less.
+DEVICE = some.dictionaries(
+    some.sampled_from(["allocation_id", "binding", "devices", "limits", "env", "reservation_id", "kubernetes", "x"]),
+    some.none()
+    | some.integers()
+    | some.text(max_size=8)
+    | some.sampled_from(["alloc_1", "BINDING_HOLD", "BINDING_KUBERNETES"])
+    | some.lists(
+        some.dictionaries(some.sampled_from(["id", "device_class", "y"]), some.text(max_size=12) | some.none())
+    )
+    | some.dictionaries(some.sampled_from(["cpus", "mems", "memory_bytes"]), some.text(max_size=4) | some.integers()),
+    max_size=6,
+)
 
 
 @contextmanager
@@ -286,6 +306,27 @@ def test_root_can_keep_the_collection_off_the_host(bcd: Any, host: FakeHost) -> 
     host.put(CONFIG, "[host]\nunits = false\n")
     ran = bcd("converge", "--spec", SPEC, spec={"host": {"sysctl": X}})
     assert (ran.status, OUTSIDE in ran.out, host.text("/etc/sysctl")) == (1, True, None)
+
+
+VALUES = some.recursive(
+    some.none() | some.booleans() | some.integers() | some.floats() | some.text(max_size=8),
+    lambda inner: some.lists(inner, max_size=3) | some.dictionaries(WORDS | some.text(max_size=8), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@given(
+    host_section=some.dictionaries(some.sampled_from(ORDER) | some.text(max_size=8), VALUES, max_size=3),
+    devices=some.lists(DEVICE, max_size=2),
+)
+def test_no_spec_breaks_a_pass(bcd: Any, monkeypatch: pytest.MonkeyPatch, host_section: Any, devices: Any) -> None:
+    """Whatever JSON it is, of the real units: it is called wrong, refused, waits or is done; there is no other end."""
+    monkeypatch.setattr(catalog, "SHIPPED", SHIPPED)
+    for given_spec in ({"host": host_section}, {"devices": devices}):
+        ran = bcd("converge", "--json", "--spec", SPEC, spec=given_spec)
+        assert ran.status in (0, 1, 2, 64)
+        assert ran.status == 64 or ran.json
 
 
 # -- root's copy

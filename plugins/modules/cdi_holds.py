@@ -217,6 +217,27 @@ pending:
   returned: always
   type: list
   elements: dict
+agent:
+  description:
+    - What C(bcd agent), which the role C(bcd_agent) installs, did here when no controller was there.
+    - It is there while its last pass did not end well, or it has repaired what no run has told yet. A run that
+      ends has told it, and the next one does not.
+  returned: when there is something to tell
+  type: dict
+  contains:
+    last:
+      description:
+        - How its last pass ended. C(at) is the unix time at which it came to be so, and C(boot_id) the boot. C(host)
+          and C(devices) have a C(state) and a C(message) each, or are null where that is not kept.
+      type: dict
+    repairs:
+      description: What was repaired since, each with C(at), its C(unit) (C(devices) of holds) and its C(action).
+      type: list
+      elements: dict
+      sample:
+        - at: 1760000000
+          unit: sysctl
+          action: set vm.swappiness to 10
 reboot_required:
   description: Always V(false), no hold waits for a reboot.
   returned: always

@@ -29,6 +29,7 @@ class Pass:
         self._ours = False  # whether the run had anything to do with us
         self._astray: set[str] = set()  # hosts that came to no result, and to no whole host's result since
         self._planned: dict[str, bool] = {}
+        self._repaired: dict[str, str] = {}  # by host, what bcd agent did since the run before
 
     def add(self, host: str, result: Mapping[str, Any], planned: bool = False) -> bool:
         """Take in a result, of a unit or of a whole host, `planned` where nothing was done; whether it was one."""
@@ -48,6 +49,9 @@ class Pass:
         else:
             return False
         self._ours = True
+        repaired = _repaired(result)
+        if repaired:
+            self._repaired[host] = repaired
         seen = self._units.setdefault(host, {})
         changed = self._changed.setdefault(host, [])
         self._planned[host] = planned
@@ -149,7 +153,9 @@ class Pass:
         return self._merged(host, lambda unit: [] if unit["pending"] else map(_condition, unit.get("conditions") or ()))
 
     def _notes(self, host: str) -> list[str]:
-        return [f"note: {said}" for said in self._merged(host, lambda unit: map(_short, unit.get("notes") or ()))]
+        told = [self._repaired[host]] if host in self._repaired else []
+        told += self._merged(host, lambda unit: map(_short, unit.get("notes") or ()))
+        return [f"note: {said}" for said in told]
 
     def _merged(self, host: str, ask: Any) -> list[str]:
         """What the host's units say, each sentence once."""
@@ -191,6 +197,16 @@ def _due(unit: Mapping[str, Any]) -> list[str]:
 def _failure(unit: Mapping[str, Any]) -> str:
     """Why the unit failed, and whether another run may help."""
     return f"{unit['msg']} ({AGAIN if unit.get('retryable') else NEVER})"
+
+
+def _repaired(result: Mapping[str, Any]) -> str:
+    """What bcd agent did on the host since the run before, in one line; "" where it did nothing."""
+    agent = result.get("agent")
+    repairs = agent.get("repairs") if isinstance(agent, Mapping) else None
+    if not repairs:
+        return ""
+    units = ", ".join(dict.fromkeys(str(repair["unit"]) for repair in repairs))
+    return f"bcd agent repaired drift since the run before: {units} ({len(repairs)} step{'s' if repairs[1:] else ''})"
 
 
 def _condition(each: Mapping[str, Any]) -> str:

@@ -13,6 +13,7 @@ from .errors import StepFailed
 
 STATE = "/var/lib/bcd-hostconfig"
 VERSION = 1
+AGENT = f"{STATE}/agent.json"  # what bcd agent came to; where it never ran, nothing of it is imported
 
 
 def parse(path: str, text: str, is_whole: Callable[[dict[str, Any]], bool], lost: str = "") -> dict[str, Any]:

@@ -10,7 +10,9 @@ the same lock, and up to the disruption that was allowed then. A reboot is never
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import signal
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, Callable, NamedTuple
 
 from ..core import host as machine
@@ -112,7 +114,14 @@ def _of_host(spec: Mapping[str, Any], known: Mapping[str, Any]) -> Mapping[str, 
 def _of_devices(spec: Mapping[str, Any], known: Mapping[str, Any]) -> Mapping[str, Any]:
     """The options of cdi_holds."""
     beside = _only(known.get("devices", {}), asked.DEVICES)
-    return {"acknowledge": None, "signed_spec": None, **beside, **spec, "max_disruption": asked.HIGHEST}
+    return {
+        "acknowledge": None,
+        "signed_spec": None,
+        "unattended": True,
+        **beside,
+        **spec,
+        "max_disruption": asked.HIGHEST,
+    }
 
 
 def _only(options: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
@@ -135,7 +144,7 @@ def run(say: Say | None = None) -> int:
     """
     told = _print if say is None else say
     try:
-        with opened(False, "bcd agent", AT_ONCE) as (host, records):
+        with _unbroken(), opened(False, "bcd agent", AT_ONCE) as (host, records):
             return keep(host, records, told)
     except Held as fault:
         told(f"left to the pass that runs now: {fault.message}")
@@ -146,6 +155,16 @@ def run(say: Say | None = None) -> int:
     except StepFailed as fault:
         told(fault.message)
         return PROGRESSING if fault.retryable else FAILED
+
+
+@contextmanager
+def _unbroken() -> Iterator[None]:
+    """Let a stop wait for the end of the pass: a package manager that is killed leaves a broken database."""
+    before = signal.signal(signal.SIGTERM, lambda _number, _frame: None)  # programs that are run have their own again
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def keep(host: machine.Host, records: Records, say: Say) -> int:
@@ -182,9 +201,12 @@ def _of_fault(fault: Fault) -> End:
 
 
 def _host(options: Mapping[str, Any], host: machine.Host, records: Records) -> End:
+    from . import staged
     from .section import converge_section
 
-    ended = converge_section(options, host, records)
+    join = staged.join_of(options["units"], None, options["signed_spec"])
+    ended = converge_section({**options, "secrets": staged.secrets(host, join)}, host, records)
+    staged.forget(host)
     if ended.fault is not None:
         return _of_fault(ended.fault)
     results = [render(outcome) for outcome in ended.outcomes]

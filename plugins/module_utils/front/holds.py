@@ -14,7 +14,7 @@ from ..core.outcome import Outcome
 from ..core.plan import Past, Plan, Unit
 from ..core.records import Records
 from ..core.runner import Goal, converge
-from ..core.state import STATE, parse
+from ..core.state import AGENT, STATE, parse
 from ..core.state import render as record
 from ..plan import section
 from ..plan.assignment import UNIT as NAME
@@ -43,6 +43,7 @@ class Ended(NamedTuple):
     root: bool = True
     signed: bool = False
     unsigned: str = ""
+    agent: Mapping[str, Any] | None = None  # what bcd agent has to tell (see front.repairs)
 
 
 def run_holds(argument_spec: dict[str, Any]) -> None:
@@ -65,6 +66,10 @@ def holds_result(params: Mapping[str, Any], check_mode: bool) -> dict[str, Any]:
             return holds_by_helper(params, check_mode)
         with opened(check_mode or not root, "cdi_holds") as (host, records):
             ended = converge_holds(intended(params, host), host, records, root or check_mode)
+            if root and not ended.partial and host.exists(AGENT):
+                from .repairs import heard
+
+                ended = ended._replace(agent=heard(host, not params.get("unattended")))
     except Fault as fault:
         ended = Ended(failed(NAME, fault), broken=True)
     return report(ended)
@@ -261,6 +266,7 @@ def report(ended: Ended) -> dict[str, Any]:
         # Root's own records say nothing that a person compares.
         "diff": [_shown(entry) for entry in result["diff"] if not entry["after_header"].startswith(STATE + "/")],
         "events": [_event(event) for event in ended.events],
+        **({} if ended.agent is None else {"agent": ended.agent}),
         **({} if ended.partial else _section(ended, state, result["conditions"])),
     }
 

@@ -15,9 +15,10 @@ from typing import Any, NamedTuple
 
 from ..core.errors import Fault, NotKnownYet
 from ..core.host import Host
-from ..core.state import STATE, parse, render
+from ..core.state import AGENT as RECORD
+from ..core.state import parse, render
 
-AGENT = f"{STATE}/agent.json"
+AGENT = RECORD
 MOST = 100  # repairs that are kept
 LONGEST = 1000  # characters of a text that is kept
 
@@ -54,6 +55,14 @@ def told(host: Host) -> None:
             host.write(AGENT, render({**found, "told": newest}), 0o600)
         except (Fault, OSError):
             return
+
+
+def heard(host: Host, settles: bool) -> dict[str, Any] | None:
+    """The news; `settles`: they count as told from now on, since a run's own last pass over the host tells them."""
+    found = news(host)
+    if found and settles and not host.predicted:
+        told(host)
+    return found
 
 
 def seen(host: Host) -> dict[str, Any]:

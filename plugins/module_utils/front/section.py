@@ -13,13 +13,12 @@ from ..core.host import Host
 from ..core.outcome import Outcome
 from ..core.records import Records
 from ..core.secret import Given
-from ..core.state import STATE
+from ..core.state import AGENT
 from ..plan import section
 from .result import failed, render
 from .turns import NOTHING, take_some, take_turns
 
 HOSTNAME = "/proc/sys/kernel/hostname"
-AGENT = f"{STATE}/agent.json"  # what bcd agent remembers; where it never ran, nothing of it is imported
 
 
 class Ended(NamedTuple):
@@ -110,15 +109,11 @@ def heard(ended: Ended, params: Mapping[str, Any], host: Host) -> Ended:
     """
     if not host.exists(AGENT):
         return ended
-    from .repairs import news, told
+    from .repairs import heard as news
 
     goes_on = params["fail_on_secrets"] and any(outcome.needs for outcome in ended.outcomes)
-    found = news(host)
-    if ended.fault is not None or host.predicted or goes_on or params["only"] is not None:
-        return ended._replace(agent=found)
-    if found and not params.get("unattended"):
-        told(host)
-    return ended._replace(agent=found)
+    is_last = not (ended.fault or goes_on or params.get("unattended")) and params["only"] is None
+    return ended._replace(agent=news(host, is_last))
 
 
 def _given(params: Mapping[str, Any]) -> Given:

@@ -37,11 +37,23 @@ NEW = "have the spec signed with one that does"
 
 
 class Certificate(NamedTuple):
-    """`x509`: as the library read it. `digest`: SHA-256 of its DER, in hex. `at`: where it stood, with its subject."""
+    """All that is looked at of one, read at once. `at`: where it stood, with its subject.
 
-    x509: Any
-    digest: str
+    `digest`: SHA-256 of its DER, in hex. `begin` and `end`: unix times. `algorithm`: by which it is `signature` over
+    `signed`, its object identifier. `extensions`: each with its object identifier, and whether it is critical.
+    """
+
     at: str
+    digest: str
+    key: Any
+    subject: Any
+    issuer: Any
+    begin: int
+    end: int
+    algorithm: str
+    signature: bytes
+    signed: bytes
+    extensions: tuple[tuple[Any, str, bool], ...]
 
 
 def load(pem: str, at: str) -> Certificate:
@@ -55,39 +67,55 @@ def load(pem: str, at: str) -> Certificate:
         raise Refused(f"{at} is no certificate in PEM form, and nothing else: take it as it was issued")
     try:
         from cryptography import x509
-        from cryptography.hazmat.primitives.serialization import Encoding
     except ImportError:
         raise Refused(MISSING) from None
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of a serial number, or a country's name, that is none
-            read = x509.load_der_x509_certificate(der)
-            whole = read.public_bytes(Encoding.DER) == der and _is_read(read)
-            subject = read.subject.rfc4514_string()
-    except Exception:  # noqa: BLE001  # what the library raises for a damaged one differs with its version
-        whole, read, subject = False, None, ""
-    if not whole:
-        raise Refused(f"{at} is no whole X.509 certificate that is understood here: take it as it was issued")
-    return Certificate(read, hashlib.sha256(der).hexdigest(), f"{at} ({subject[:80]!r})")
+            return _read(x509.load_der_x509_certificate(der), der, at)
+    except Exception:  # noqa: BLE001  # for a damaged one the library raises what differs with its version, and late
+        raise Refused(f"{at} is no whole X.509 certificate that is understood here: take it as it was issued") from None
 
 
-def _is_read(certificate: Any) -> bool:
-    """What is asked of it later can be read: the library reads these only when they are asked for."""
-    certificate.public_key()
-    return all(extension.oid for extension in certificate.extensions) and certificate.issuer is not None
+def _read(found: Any, der: bytes, at: str) -> Certificate:
+    from cryptography.hazmat.primitives.serialization import Encoding
+
+    if found.public_bytes(Encoding.DER) != der:  # something stands behind it
+        raise ValueError(at)
+    return Certificate(
+        at=f"{at} ({found.subject.rfc4514_string()[:80]!r})",
+        digest=hashlib.sha256(der).hexdigest(),
+        key=found.public_key(),
+        subject=found.subject,
+        issuer=found.issuer,
+        begin=_date(found, "not_valid_before"),
+        end=_date(found, "not_valid_after"),
+        algorithm=found.signature_algorithm_oid.dotted_string,
+        signature=found.signature,
+        signed=found.tbs_certificate_bytes,
+        extensions=tuple((each.value, each.oid.dotted_string, each.critical) for each in found.extensions),
+    )
+
+
+def _date(certificate: Any, name: str) -> int:
+    """Unix time. Those with a zone are there from version 42 on, where the others are deprecated."""
+    from datetime import timezone
+
+    found = getattr(certificate, f"{name}_utc", None) or getattr(certificate, name)
+    return int(found.replace(tzinfo=timezone.utc).timestamp())
 
 
 def pin_of(certificate: Certificate) -> str:
     """By which its public key is pinned: "sha256/" and the base64 of its SubjectPublicKeyInfo's SHA-256."""
     from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
-    key = certificate.x509.public_key().public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
+    key = certificate.key.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
     return "sha256/" + base64.b64encode(hashlib.sha256(key).digest()).decode()
 
 
 def refuse_unfit(certificate: Certificate) -> None:
     """Raise Refused where the certificate's key is none that specs are signed with."""
-    if not is_fit(certificate.x509.public_key()):
+    if not is_fit(certificate.key):
         raise Refused(f"{certificate.at} has a key that nothing is signed with here: take {KINDS}")
 
 
@@ -143,33 +171,23 @@ def _refuse_unknown(certificate: Certificate) -> None:
     from cryptography import x509
 
     acted_on = (x509.BasicConstraints, x509.KeyUsage, x509.SubjectAlternativeName)
-    for extension in certificate.x509.extensions:
-        if isinstance(extension.value, x509.NameConstraints) or (
-            extension.critical and not isinstance(extension.value, acted_on)
-        ):
+    for value, oid, critical in certificate.extensions:
+        if isinstance(value, x509.NameConstraints) or (critical and not isinstance(value, acted_on)):
             raise Refused(
-                f"{certificate.at} has the extension {extension.oid.dotted_string}, which is not understood here and "
+                f"{certificate.at} has the extension {oid}, which is not understood here and "
                 "must be: have it issued without"
             )
 
 
 def _refuse_dates(certificate: Certificate, now: int) -> None:
-    begin, end = _date(certificate.x509, "not_valid_before"), _date(certificate.x509, "not_valid_after")
-    if begin <= now <= end:
+    if certificate.begin <= now <= certificate.end:
         return
-    counts = f"counts from {_shown(begin)} on" if now < begin else f"ended at {_shown(end)}"
+    before = now < certificate.begin
+    counts = f"counts from {_shown(certificate.begin)} on" if before else f"ended at {_shown(certificate.end)}"
     raise Refused(
         f"{certificate.at} {counts}, and this host's clock says {_shown(now)}: have the spec signed with a certificate "
         "that counts now, or set the clock"
     )
-
-
-def _date(certificate: Any, name: str) -> int:
-    """Unix time. Those with a zone are there from version 42 on, where the others are deprecated."""
-    from datetime import timezone
-
-    found = getattr(certificate, f"{name}_utc", None) or getattr(certificate, name)
-    return int(found.replace(tzinfo=timezone.utc).timestamp())
 
 
 def _shown(at: int) -> str:
@@ -198,26 +216,21 @@ def _refuse_as_issuer(certificate: Certificate, between: int) -> None:
 
 
 def _refuse_forged(certificate: Certificate, issuer: Certificate) -> None:
-    oid = certificate.x509.signature_algorithm_oid.dotted_string
-    kind, name = SIGNED_WITH.get(oid, ("", ""))
+    kind, name = SIGNED_WITH.get(certificate.algorithm, ("", ""))
     if not kind:
         raise Refused(
-            f"{certificate.at} is signed by the algorithm {oid}, which is too weak or not known here: have it issued "
-            "with SHA-256"
+            f"{certificate.at} is signed by the algorithm {certificate.algorithm}, which is too weak or not known here: "
+            "have it issued with SHA-256"
         )
-    key = issuer.x509.public_key()
-    if (
-        certificate.x509.issuer != issuer.x509.subject
-        or not is_fit(key, CURVES)
-        or not _issued(certificate.x509, key, kind, name)
-    ):
+    issues = certificate.issuer == issuer.subject and is_fit(issuer.key, CURVES)
+    if not issues or not _issued(certificate, issuer.key, kind, name):
         raise Refused(
             f"{certificate.at} is not issued by {issuer.at}, which stands behind it: give the signer's chain, its own "
             "certificate first, each issued by the next"
         )
 
 
-def _issued(certificate: Any, key: Any, kind: str, name: str) -> bool:
+def _issued(certificate: Certificate, key: Any, kind: str, name: str) -> bool:
     """Whether the key signed the certificate. One hash of three fits PSS, whose parameters older libraries hide."""
     from cryptography.exceptions import InvalidSignature
     from cryptography.hazmat.primitives import hashes
@@ -235,7 +248,7 @@ def _issued(certificate: Any, key: Any, kind: str, name: str) -> bool:
             "pss": () if digest is None else (padding.PSS(padding.MGF1(digest), digest.digest_size), digest),
         }
         try:
-            key.verify(certificate.signature, certificate.tbs_certificate_bytes, *how[kind])
+            key.verify(certificate.signature, certificate.signed, *how[kind])
         except (InvalidSignature, ValueError):
             continue
         return True
@@ -243,7 +256,4 @@ def _issued(certificate: Any, key: Any, kind: str, name: str) -> bool:
 
 
 def _extension(certificate: Certificate, kind: Any) -> Any:
-    for extension in certificate.x509.extensions:
-        if isinstance(extension.value, kind):
-            return extension.value
-    return None
+    return next((value for value, _oid, _critical in certificate.extensions if isinstance(value, kind)), None)

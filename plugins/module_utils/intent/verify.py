@@ -23,7 +23,7 @@ def verify_chain(envelope: Envelope, purpose: str, roots: frozenset[str], role: 
     hold_chain(chain, roots, now)
     refuse_unfit(chain[0])
     refuse_as_signer(chain[0], role)
-    if not is_signed(chain[0].x509.public_key(), envelope.signature, purpose, envelope.body):
+    if not is_signed(chain[0].key, envelope.signature, purpose, envelope.body):
         raise Refused(
             f"the signature of signed_spec does not verify: {chain[0].at} did not sign this body as a {purpose}: take "
             "the envelope as sign_spec returned it"
@@ -43,7 +43,7 @@ def verify_pinned(envelope: Envelope, purpose: str, pin: str, what: str) -> None
             "signed, or have root pin this key"
         )
     refuse_unfit(signer)
-    if not is_signed(signer.x509.public_key(), envelope.signature, purpose, envelope.body):
+    if not is_signed(signer.key, envelope.signature, purpose, envelope.body):
         raise Refused(
             f"the signature of {what} does not verify: the pinned key did not sign this body as a {purpose}: take it "
             "as it was issued"

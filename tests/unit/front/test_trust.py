@@ -26,6 +26,8 @@ PLANE = ControlPlane()
 WANTED = {"sysctl": {"vm.swappiness": 10}}
 SPEC = PLANE.desired_state(generation=3, host=WANTED)
 INTENT = Intent("node-1", 3, WANTED, None)
+CONFIGS = {(root, join): PLANE.config(None if root else (), join) for root in (True, False) for join in (True, False)}
+ROOTLESS = PLANE.join_response(roots=[])
 UNSIGNED = "a signed spec, and none is given: nothing unsigned is applied: give signed_spec"
 MISSING = (
     "signatures need the Python package cryptography, which this host's Python does not have: install it (the package "
@@ -34,7 +36,7 @@ MISSING = (
 
 
 def pinned(root: bool = True, join: bool = False, record: Any = None) -> FakeHost:
-    host = FakeHost({CONFIG: PLANE.config(None if root else (), join)})
+    host = FakeHost({CONFIG: CONFIGS[root, join]})
     if record is not None:
         host.files[RECORD] = File(json.dumps(record), 0o600)
     return host
@@ -63,7 +65,7 @@ def test_a_pinned_root_demands_a_signature_whatever_else_root_has() -> None:
     why = f"command_root_sha256 in root's config.toml demands {UNSIGNED}"
     for host in (
         pinned(),
-        pinned(join=True, record=PLANE.join_response(roots=[])),
+        pinned(join=True, record=ROOTLESS),
         pinned(join=True, record=ControlPlane().join_response(roots=[])),
     ):
         assert refused(host) == why
@@ -74,11 +76,11 @@ def test_the_pinned_key_demands_one_where_root_does_not_know_better() -> None:
     assert refused(pinned(root=False, join=True)) == f"join_signing_key_pin in root's config.toml demands {UNSIGNED}"
     joined = PLANE.join_response(roots=[PLANE.root])
     assert refused(pinned(False, True, joined)) == f"the join record of this host has roots and demands {UNSIGNED}"
-    assert intend(pinned(False, True, PLANE.join_response(roots=[])), None) is None
+    assert intend(pinned(False, True, ROOTLESS), None) is None
 
 
 def test_from_the_first_bundle_with_roots_on_it_demands_one() -> None:
-    host = pinned(False, True, PLANE.join_response(roots=[]))
+    host = pinned(False, True, ROOTLESS)
     assert intend(host, None) is None
     spec = PLANE.desired_state(generation=3, host=WANTED, bundle=PLANE.trust_bundle(2, [PLANE.root]))
     assert intend(PredictedHost(host), spec) == INTENT
@@ -90,7 +92,7 @@ def test_from_the_first_bundle_with_roots_on_it_demands_one() -> None:
 
 
 def test_a_damaged_memory_stops_everything_but_a_refusal() -> None:
-    host = pinned(False, True, PLANE.join_response(roots=[]))
+    host = pinned(False, True, ROOTLESS)
     host.put(MEMORY, "{")
     for spec in (None, SPEC):
         with pytest.raises(StepFailed, match=r"helper-intent\.json is not a record of version 1"):
@@ -160,7 +162,7 @@ def test_an_account_that_cannot_see_the_pins_plans_unverified() -> None:
 
 @pytest.mark.parametrize("path", [RECORD, MEMORY])
 def test_an_account_that_cannot_see_root_s_records_plans_unverified(path: str) -> None:
-    host = pinned(False, True, PLANE.join_response(roots=[]))
+    host = pinned(False, True, ROOTLESS)
     host.user, host.unreadable = 1000, {path}
     predicted = PredictedHost(host)
     assert intend(predicted, SPEC) == INTENT._replace(verified=False)
@@ -169,7 +171,7 @@ def test_an_account_that_cannot_see_root_s_records_plans_unverified(path: str) -
 
 def test_the_real_host_never_goes_on_unverified() -> None:
     for path in (CONFIG, RECORD, MEMORY):
-        host = pinned(False, True, PLANE.join_response(roots=[]))
+        host = pinned(False, True, ROOTLESS)
         host.unreadable = {path}
         for spec in (None, SPEC):
             with pytest.raises(Fault, match="Permission denied"):
@@ -206,6 +208,6 @@ def test_without_cryptography_what_a_pin_demands_is_refused() -> None:
     assert refused(host, SPEC) == MISSING
     assert refused(host) == f"command_root_sha256 in root's config.toml demands {UNSIGNED}"
     assert refused(pinned(False, True)) == f"join_signing_key_pin in root's config.toml demands {UNSIGNED}"
-    joined = pinned(False, True, PLANE.join_response(roots=[]))
+    joined = pinned(False, True, ROOTLESS)
     assert refused(joined) == refused(joined, SPEC) == MISSING
     assert host.calls == joined.calls == []

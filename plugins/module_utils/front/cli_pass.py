@@ -21,7 +21,6 @@ HOST: Mapping[str, Any] = {
     "max_disruption": "gpu",
     "fail_on": "failed",
     "fail_on_secrets": False,
-    "picks_up": False,  # what bcd agent has to tell waits for the next run of Ansible
 }
 DEVICES: Mapping[str, Any] = {
     **dict.fromkeys(("assignments", "generation", "passthrough", "instances", "max_cdi_version", "slot_count")),
@@ -152,7 +151,7 @@ def _of_root() -> Asked:
     if host.uid() != 0:
         raise StepFailed("what this host was asked is seen as root: run bcd with sudo, or give --spec or --signed-spec")
     kept = sections(host)
-    return Asked(None if kept.host is None else {**kept.host, "picks_up": False}, kept.devices, kept.why)
+    return Asked(kept.host, kept.devices, kept.why)
 
 
 def _json(path: str, option: str) -> dict[str, Any]:

@@ -43,6 +43,7 @@ def of_host(result: Result, plans: bool) -> Iterator[str]:
     for unit in units:
         yield f"  {unit['unit']:{width}}  {unit['state']}"
         yield from _indented(_of_unit(unit, plans))
+    yield from _of_agent(result)
     needed = result.get("secrets_needed", [])
     if needed:
         yield f"  needs the secrets {', '.join(needed)}, which a run of the playbook converge gives"
@@ -57,6 +58,13 @@ def of_devices(result: Result, plans: bool) -> Iterator[str]:
     for failure in result.get("failures", []):
         yield f"  {failure['allocation_id']}: {failure['reason']}: {failure['message']}"
     yield from _indented(_of_unit(result, plans))
+    yield from _of_agent(result)
+
+
+def _of_agent(result: Result) -> Iterator[str]:
+    """What bcd agent did since somebody was told of it."""
+    for repair in (result.get("agent") or {}).get("repairs", []):
+        yield f"  bcd agent repaired {repair['unit']}: {repair['action']}"
 
 
 def _head(name: str, result: Result, plans: bool) -> str:

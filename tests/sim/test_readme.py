@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
+import subprocess
 from pathlib import Path
 from typing import NamedTuple
 
@@ -70,11 +71,12 @@ def test_every_block_is_held_by_a_test() -> None:
         "gpus.yml",
         "holds.yml",
         "modules.yml",
+        "signed.yml",
         "workers.yml",
     }
     assert {block.language for block in blocks()} == {"yaml", "sh", "toml"}
     programs = {next(word for word in shlex.split(line) if "=" not in word) for line in commands()}
-    assert programs == {"make", "ansible-galaxy", "ansible-playbook", "export"}
+    assert programs == {"make", "ansible-galaxy", "ansible-playbook", "export", "openssl"}
 
 
 def play_all(readers: Path, inventory: str) -> list[tuple[str, str]]:
@@ -85,7 +87,7 @@ def play_all(readers: Path, inventory: str) -> list[tuple[str, str]]:
         words = shlex.split(line)
         if words[0] == "export":  # holds for the commands below it, as in a shell
             variables.update(re.findall(r"^(\w+)=(.*)$", "\n".join(words[1:]), re.MULTILINE))
-        if words[0] != "ansible-playbook" or words[1:3] != ["-i", inventory]:
+        if words[0] != "ansible-playbook" or words[1:3] != ["-i", inventory] or "signed.yml" in words:
             continue
         played = controller.playbook(
             str(readers), str(readers / inventory), *words[3:], "-i", f"simulated-{inventory}", variables=variables
@@ -161,6 +163,24 @@ def test_the_commands_for_workers_lead_into_the_cluster_that_root_allows(readers
         assert f"join {cluster.url} as worker-01" in " ".join(planned.split())
         assert re.search(r"^worker-01 +converged +k8s-join +- +-$", converged, re.MULTILINE)
         assert cluster.taints("worker-01") == ["nvidia.com/gpu=present:NoSchedule"]
+
+
+def test_the_commands_that_sign_lead_to_a_host_that_takes_nothing_else(readers: Path) -> None:
+    for line in commands():
+        if line.startswith("openssl "):
+            done = subprocess.run(shlex.split(line), cwd=readers, check=True, capture_output=True, text=True)
+    host = SimulatedHost(str(readers / "trees" / "sandbox-01"))
+    host.write("/etc/bcd/config.toml", f'command_root_sha256 = "{done.stdout.split()[0]}"\n', 0o640)
+    [line] = [shlex.split(line) for line in commands() if "signed.yml" in line]
+    for changed in (True, False):
+        played = controller.playbook(str(readers), str(readers / line[2]), *line[3:], "-i", f"simulated-{line[2]}")
+        assert (played.rc, "changed=0" in played.out) == (0, not changed), played.out
+    assert host.read("/proc/sys/net/bridge/bridge-nf-call-iptables") == "0\n"
+    host.forget_calls()
+    [unsigned, *_others] = [shlex.split(line) for line in commands() if "bettercompute.bcd.converge" in line]
+    played = controller.playbook(str(readers), str(readers / line[2]), *unsigned[3:], "-i", f"simulated-{line[2]}")
+    assert (played.rc, "nothing unsigned is applied" in " ".join(played.out.split())) == (2, True), played.out
+    assert host.changes() == []
 
 
 def test_the_playbook_runs_as_it_stands(readers: Path) -> None:

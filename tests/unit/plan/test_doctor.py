@@ -252,7 +252,11 @@ def test_an_agent_that_keeps_nothing(changed: dict[str, Any], level: str, words:
 
 @pytest.mark.parametrize(
     "agent",
-    [AGENT, AGENT._replace(age=None, up=60), AGENT._replace(age=None, service=IDLE._replace(active="activating"))],
+    [
+        AGENT,
+        AGENT._replace(age=None, up=60),  # soon after the boot
+        *(AGENT._replace(age=None, service=IDLE._replace(active=state)) for state in ("activating", "active")),
+    ],
 )
 def test_an_agent_that_runs_or_is_about_to(agent: Agent) -> None:
     assert of("agent", agent=agent) == [(OK, "bcd agent keeps what was applied")]

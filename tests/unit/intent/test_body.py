@@ -58,7 +58,10 @@ def test_a_trust_bundle_and_a_join_response() -> None:
     assert trust_bundle(text({**BUNDLE, "command_roots": []}).encode()).command_roots == frozenset()
 
 
-READERS: list[tuple[Any, dict[str, Any], str]] = [(desired_state, SPEC, "the signed spec"), (trust_bundle, BUNDLE, "the trust bundle")]
+READERS: list[tuple[Any, dict[str, Any], str]] = [
+    (desired_state, SPEC, "the signed spec"),
+    (trust_bundle, BUNDLE, "the trust bundle"),
+]
 READERS += [(join_response, JOIN, "the join record")]
 
 

@@ -219,8 +219,8 @@ def _refuse_forged(certificate: Certificate, issuer: Certificate) -> None:
     kind, name = SIGNED_WITH.get(certificate.algorithm, ("", ""))
     if not kind:
         raise Refused(
-            f"{certificate.at} is signed by the algorithm {certificate.algorithm}, which is too weak or not known: have "
-            "it issued with SHA-256"
+            f"{certificate.at} is signed by the algorithm {certificate.algorithm}, which is too weak or not known: "
+            "have it issued with SHA-256"
         )
     issues = certificate.issuer == issuer.subject and is_fit(issuer.key, CURVES)
     if not issues or not _issued(certificate, issuer.key, kind, name):

@@ -19,6 +19,10 @@ NO_ROOT = (
     "node-unprivileged: this account is not root, and bcd helper, which would be root for it, does not run here: set "
     "become: true, or enroll the host with its helper"
 )
+NO_MEMBER = (
+    f"bcd helper does not take this account, which is not in the group of {SOCKET}: have root add it to the group bcd, "
+    "and log in anew"
+)
 
 
 def asks_helper() -> bool:
@@ -29,7 +33,7 @@ def asks_helper() -> bool:
     try:
         return real.file(SOCKET) is not None
     except Unreadable as fault:
-        raise StepFailed(f"{fault.message}: have root add this account to the group bcd, or set become: true") from None
+        raise (StepFailed(NO_MEMBER) if fault.denied else fault) from None
 
 
 @contextmanager

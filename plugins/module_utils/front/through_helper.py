@@ -17,7 +17,7 @@ from ..core import local_socket
 from ..core.errors import Fault, Refused, StepFailed, Unreadable
 from ..core.host import Host
 from ..core.secret import UNNAMED, Given, Secret
-from .opening import SOCKET
+from .opening import NO_MEMBER, SOCKET
 from .single import Asked
 
 ABOVE = ("/", "/run", "/run/bcd")  # who can write one of them can put a socket of their own in the helper's place
@@ -206,10 +206,7 @@ def _exchanged(request: Mapping[str, Any]) -> Any:
     try:
         answer = local_socket.exchange(SOCKET, text.encode("ascii"))
     except Unreadable:
-        raise StepFailed(
-            f"bcd helper does not take this account, which is not in the group of {SOCKET}: have root add it to the "
-            "group bcd, and log in anew"
-        ) from None
+        raise StepFailed(NO_MEMBER) from None
     try:
         return json.loads(answer)
     except (ValueError, RecursionError):

@@ -23,8 +23,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core import local_socket
+from ansible_collections.bettercompute.bcd.plugins.module_utils.core.errors import Unreadable
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.host import Host
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.secret import Given, Secret
 from ansible_collections.bettercompute.bcd.plugins.module_utils.front import opening, through_helper
@@ -326,7 +329,45 @@ def test_what_is_no_result_is_not_taken_for_one(helper: Server, answer: Any) -> 
     )
 
 
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(sorted(UNIT_KEYS)), inner, max_size=12),
+    max_leaves=24,
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(answer=st.binary(max_size=64) | JSON.map(lambda value: json.dumps(value).encode()))
+def test_whatever_answers_a_task_ends_with_its_keys(answer: bytes) -> None:
+    """Of any bytes, and of any JSON with keys of a result and what else they may be."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Host, "uid", lambda _self: 1000)
+        patch.setattr(opening, "SOCKET", __file__)
+        patch.setattr(through_helper, "ABOVE", ())
+        patch.setattr(through_helper, "SOCKET", "/nowhere")
+        patch.setattr(local_socket, "exchange", lambda _path, _data: answer)
+        result = sysctl()
+    assert set(result) >= set(UNIT)
+    assert {name: type(result[name]) for name in UNIT} == {name: type(value) for name, value in UNIT.items()}
+    assert "msg" in result or json.loads(answer) == result
+
+
 # -- nobody there, and somebody else
+
+
+def test_a_directory_that_only_the_group_may_look_into_says_who_gets_in(
+    folder: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def file(_self: Host, path: str) -> Any:
+        raise Unreadable(f"cannot read {path}: Permission denied", denied=True)
+
+    monkeypatch.setattr(Host, "file", file)
+    message, reason, *_rest = failing(sysctl())
+    assert reason == "StepFailed"
+    assert message == (
+        "bcd helper does not take this account, which is not in the group of /run/bcd/helper.sock: have root add it to "
+        "the group bcd, and log in anew"
+    )
 
 
 def test_a_socket_without_a_listener_says_what_to_start(helper: Server) -> None:

@@ -40,12 +40,13 @@ description:
     a volume is mounted. An etcd on the machine is not touched.
 options:
   api_server:
-    description: The cluster's API server, C(https://host) or C(https://host:port). Required unless O(state=absent).
+    description:
+      - The cluster's API server, C(https://host) or C(https://host:port). Required unless O(state=absent) or signed.
     type: str
   ca_cert_sha256:
     description:
       - The SHA-256 of the public key of the cluster's CA, 64 hex digits, V(sha256:) before them or not. Required unless
-        O(state=absent).
+        O(state=absent) or signed.
       - C(kubeadm token create --print-join-command) prints it. By it a machine knows its cluster, whatever the address.
     type: str
   token:

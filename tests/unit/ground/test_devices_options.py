@@ -23,15 +23,15 @@ def load(path: str) -> Any:
     return yaml.safe_load((ROLE / path).read_text(encoding="utf-8"))
 
 
-def spec() -> dict[str, Any]:
+def spec(module: str = "cdi_holds", runs: str = "run_holds") -> dict[str, Any]:
     """The module's argument spec, its constant put in."""
-    tree = ast.parse((TOP / "plugins/modules/cdi_holds.py").read_text(encoding="utf-8"))
+    tree = ast.parse((TOP / f"plugins/modules/{module}.py").read_text(encoding="utf-8"))
     constants = {
         node.target.id: ast.literal_eval(node.value)
         for node in tree.body
         if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node.value is not None
     }
-    (call,) = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and ast.unparse(node.func) == "run_holds"]
+    (call,) = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and ast.unparse(node.func) == runs]
     source = ast.unparse(call.args[0])
     for name, value in constants.items():
         source = source.replace(f": {name}", f": {value!r}")
@@ -53,6 +53,10 @@ def test_the_role_s_variables_are_the_options_and_its_own() -> None:
         f"bcd_devices_{name}": shape(option) for name, option in spec().items() if name not in NOT_OF_THE_ROLE
     }
     assert own <= set(options)
+
+
+def test_what_is_signed_to_be_held_is_what_can_be_assigned() -> None:
+    assert shape(spec("sign_spec", "run_sign")["devices"]) == shape(spec()["assignments"])
 
 
 def test_the_role_gives_the_module_every_option() -> None:

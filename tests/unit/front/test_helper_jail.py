@@ -10,8 +10,10 @@ import importlib
 import json
 import os
 import pkgutil
+import shutil
 import socket
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -250,43 +252,45 @@ def test_a_link_in_a_file_s_own_place_is_replaced_and_its_target_kept(service: S
 def test_a_directory_that_is_swapped_while_root_writes_leads_it_nowhere(tree: Path) -> None:
     """The directory and a link change places as fast as they can; what is written is in the directory, or nowhere."""
     over = threading.Event()
-
-    def swap() -> None:
-        folder, moved = tree / "etc/sysctl.d", tree / "etc/moved"
-        while not over.is_set():
-            folder.rename(moved)
-            folder.symlink_to("/elsewhere")
-            folder.unlink()
-            moved.rename(folder)
-
-    def hammer() -> tuple[int, int]:
-        done = refused = 0
-        for _turn in range(200_000):
-            try:
-                rootfs.write("/etc/sysctl.d/90-bcd.conf", b"ours\n", 0o644)
-                done += 1
-            except (StepFailed, OSError):  # a link, or nothing there; the directory that root makes then is its own
-                refused += 1
-            if done >= 200 and refused >= 200:
-                break
-        return done, refused
-
-    swapping = threading.Thread(target=_endlessly, args=(swap, over))
+    swapping = threading.Thread(target=swap, args=(tree / "etc/sysctl.d", tree / "etc/moved", over))
     swapping.start()
     try:
         done, refused = in_jail(tree, hammer)
     finally:
         over.set()
         swapping.join()
-    assert min(done, refused) >= 200
+    assert min(done, refused) >= ENOUGH
     assert shown(tree / "elsewhere") == {}
 
 
-def _endlessly(swap: Any, over: threading.Event) -> None:
-    """Root makes a directory where it finds none: then the next swap begins anew."""
+ENOUGH = 50
+
+
+def swap(folder: Path, moved: Path, over: threading.Event) -> None:
     while not over.is_set():
-        with contextlib.suppress(OSError):
-            swap()
+        try:
+            folder.rename(moved)
+            folder.symlink_to("/elsewhere")
+            time.sleep(0)
+            folder.unlink()
+            moved.rename(folder)
+        except OSError:  # root has made the directory where it found none
+            with contextlib.suppress(OSError):
+                shutil.rmtree(folder)
+                moved.rename(folder)
+
+
+def hammer() -> tuple[int, int]:
+    """Write until enough was written, and enough refused."""
+    done = refused = 0
+    end = time.monotonic() + 120
+    while min(done, refused) < ENOUGH and time.monotonic() < end:
+        try:
+            rootfs.write("/etc/sysctl.d/90-bcd.conf", b"ours\n", 0o644)
+            done += 1
+        except (StepFailed, OSError):
+            refused += 1
+    return done, refused
 
 
 # -- the start

@@ -125,8 +125,20 @@ class Attack(NamedTuple):
 
 PRESENTED = (
     Attack("an older generation, replayed", "has generation 4, and this host has accepted 5", lambda: spec(4)),
+    Attack(
+        "an older generation where a join record names the node",
+        "has generation 4, and this host has accepted 5",
+        lambda: spec(4, bundle=bundle(2, PLANE.root)),
+        BY_KEY,
+    ),
     Attack("the same generation with another content", "accepted with another content", lambda: spec(5)),
     Attack("another node's spec", "is for the node node-2, and this host is node-1", lambda: spec(node_id="node-2")),
+    Attack(
+        "another node's spec where a join record names ours",
+        "is for the node node-2, and this host is node-1",
+        lambda: spec(node_id="node-2", bundle=bundle(2, PLANE.root)),
+        BY_KEY,
+    ),
     Attack("one for no node", "node_id is ''", lambda: spec(node_id="")),
     Attack(
         "a body that was edited",

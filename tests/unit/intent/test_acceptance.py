@@ -261,6 +261,13 @@ def test_generations_rise() -> None:
     assert take(spec(6), memory=memory).generation == 6
 
 
+def test_generations_rise_on_a_node_that_a_record_names_too() -> None:
+    memory = take(spec(5), BY_KEY, record=record())
+    told = "the signed spec has generation 4, and this host has accepted 5"
+    assert refused(spec(4), BY_KEY, memory, record()).startswith(told)
+    assert refused(spec(4), BY_KEY, memory, record(version=2)).startswith(told)  # enrolled again as the same node
+
+
 def test_one_generation_has_one_content() -> None:
     memory = take(spec(5))
     other = PLANE.desired_state(generation=5, host={})
@@ -312,6 +319,7 @@ def test_a_clock_that_was_set_back() -> None:
         (BY_KEY, None, Memory(), "join_signing_key_pin in root's config.toml demands"),
         (BY_KEY, record(), Memory(), "the join record of this host has roots and demands"),
         (BY_KEY, record(roots=()), Memory(), ""),
+        (BY_KEY, record(roots=()), Memory("node-1", 7, bundle_key=PLANE.join.pin), ""),  # by a record that had roots
         (
             BY_KEY,
             record(roots=()),

@@ -17,14 +17,15 @@ from ..core import local_socket
 from ..core.errors import Fault, Refused, StepFailed, Unreadable
 from ..core.host import Host
 from ..core.secret import UNNAMED, Given, Secret
+from ..plan.unit_names import K8S_JOIN
 from .opening import NO_MEMBER, SOCKET
 from .single import Asked
 
 ABOVE = ("/", "/run", "/run/bcd")  # who can write one of them can put a socket of their own in the helper's place
 LARGEST = 2 * 1024 * 1024  # bytes of a request that the helper takes
 ONE_VERSION = "bring helper and collection to one version (role bcd_helper)"
-JOIN = "k8s-join"
 NOTHING = Given()
+# The fields of two ops, as front.request takes them; the other side is not imported here.
 HOLDS = (
     "assignments",
     "generation",
@@ -94,7 +95,7 @@ def unit_by_helper(name: str, asked: Asked, check_mode: bool) -> dict[str, Any]:
         "node_id": asked.given.node_id or None,
         "site": asked.given.site or None,
     }
-    token = next(iter(asked.given.secrets.values()), None) if name == JOIN and settings is not None else None
+    token = next(iter(asked.given.secrets.values()), None) if name == K8S_JOIN and settings is not None else None
     return _result(request, asked.given, None if check_mode else token)
 
 
@@ -104,7 +105,7 @@ def section_by_helper(params: Mapping[str, Any], check_mode: bool, plans: bool) 
 
     given = to_section(params)
     request = {"op": "host.section", **{name: params[name] for name in SECTION}, "plans": plans, "check": check_mode}
-    applies = not (check_mode or plans) and (params["only"] is None or JOIN in params["only"])
+    applies = not (check_mode or plans) and (params["only"] is None or K8S_JOIN in params["only"])
     return _result(request, given, _token(params, given) if applies and given.secrets else None)
 
 
@@ -123,7 +124,7 @@ def asked_of_helper(op: str, **fields: Any) -> dict[str, Any]:
 
 def _token(params: Mapping[str, Any], given: Given) -> Secret | None:
     """The one of the given secrets that the section's join refers to."""
-    join = _units(params).get(JOIN)
+    join = _units(params).get(K8S_JOIN)
     reference = join.get("joinTokenRef") if isinstance(join, Mapping) else None
     return given.secrets.get(reference if isinstance(reference, str) and reference else UNNAMED)
 

@@ -26,11 +26,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ansible_collections.bettercompute.bcd.plugins.module_utils.core import local_socket
+from ansible_collections.bettercompute.bcd.plugins.module_utils.core import local_server, local_socket
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.errors import Unreadable
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.host import Host
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.secret import Given, Secret
-from ansible_collections.bettercompute.bcd.plugins.module_utils.front import opening, through_helper
+from ansible_collections.bettercompute.bcd.plugins.module_utils.front import opening, request, staged, through_helper
 from ansible_collections.bettercompute.bcd.plugins.module_utils.front.holds import holds_result
 from ansible_collections.bettercompute.bcd.plugins.module_utils.front.info import info_result
 from ansible_collections.bettercompute.bcd.plugins.module_utils.front.section import section_result
@@ -551,6 +551,24 @@ def test_a_secret_that_is_none_is_refused_as_to_root(helper: Server) -> None:
         f"secrets: '{REFERENCE}' is a mapping, and a secret is a string: see by what it is looked up"
     )
     assert helper.asked == []
+
+
+# -- both sides
+
+
+def test_both_sides_have_the_same_fields_and_bounds(helper: Server) -> None:
+    helper.answers.update({"host.unit": UNIT, "host.section": SECTION, "devices": HOLDS, "host.info": INFO})
+    joined()
+    section_result(options(), False)
+    holds_result(hold_options(), False)
+    info_result()
+    for asked in helper.asked:
+        assert set(asked) == {"op", *request.OPS[asked["op"]]}
+        request.request(json.dumps(asked).encode())
+    assert set(helper.ops()) == {"file.write", "host.unit", "host.section", "devices", "host.info"}
+    assert local_server.BOUNDS.longest == through_helper.LARGEST
+    assert request.ONE_VERSION == through_helper.ONE_VERSION
+    assert staged.FILE == "/var/lib/bcd-hostconfig/k8s/bootstrap-token"
 
 
 # -- requests that are never sent

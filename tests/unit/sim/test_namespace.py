@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 
-from tests.sim import enter
+from tests.sim import enter, helper
+from tests.sim.marks import with_accounts
 from tests.sim.paths import inside
 
 from .conftest import Maker, fingerprint
@@ -109,6 +110,19 @@ def test_another_account_is_not_root_inside(make: Maker) -> None:
     assert host.run("id", "-u").stdout == "0\n"
     assert host.run("id", "-u", uid=1000).stdout == "1000\n"
     assert host.run("sh", "-c", "mount -t tmpfs x /mnt; chroot / true", uid=1000).returncode != 0
+
+
+@with_accounts
+def test_an_account_of_the_host_has_its_own_rights_alone(make: Maker) -> None:
+    host = make()
+    helper.accounts(host.tree)
+    assert host.run("id", account="admin").stdout == "uid=1000(admin) gid=1000(admin) groups=1000(admin),990(bcd)\n"
+    assert host.run("id", "-G", account="guest").stdout == "1001\n"
+    assert host.run("sh", "-c", "cd; pwd; touch mine", account="guest").stdout == "/home/guest\n"
+    for forbidden in ("cat /etc/shadow", "touch /etc/x", "touch /home/admin/x", "echo > /proc/sys/vm/swappiness"):
+        assert host.run("sh", "-c", forbidden, account="guest").returncode != 0, forbidden
+    nobody = host.run("true", account="no-one")
+    assert (nobody.returncode, "no account no-one in its /etc/passwd" in nobody.stderr) == (125, True)
 
 
 def test_an_ordinary_user_needs_no_root(ordinary: tuple[Path, str, dict[str, Any]]) -> None:

@@ -20,6 +20,7 @@ from ..plan.strict_json import parse, short
 UNIT = re.compile(r"[a-z0-9][a-z0-9-]{0,63}")
 ID = re.compile(r"[A-Za-z0-9_]{1,80}")
 KINDS = ("cdi", "allocation-env", "k8s-token")
+LONGEST_FILE = 256 * 1024  # characters: the specification of a board of GPUs in parts has a tenth
 FAIL_ON = ("terminal", "failed", "progressing", "never")
 ONE_VERSION = "bring helper and collection to one version (role bcd_helper)"
 WORDS = {
@@ -276,6 +277,10 @@ def _file(found: dict[str, Any]) -> FileRequest:
         raise Refused(f"file.write of the kind {found['kind']} takes {'an id' if wanted else 'no id'}: correct it")
     if wanted and not ID.fullmatch(found["id"]):
         raise Refused(f"file.write: {shown(found['id'])} is no id (letters, digits and _, at most 80): correct it")
+    if len(found["content"] or "") > LONGEST_FILE:
+        raise Refused(
+            f"file.write: content has more than {LONGEST_FILE} characters: no file of these kinds has as many"
+        )
     return FileRequest(**found)
 
 

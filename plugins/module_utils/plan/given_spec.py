@@ -124,7 +124,7 @@ def env_fault(allocation: str, text: str) -> str:
         if "=" not in line or not key.isidentifier() or not key.isascii() or not line.isprintable():
             return f"its line {number} is no KEY=VALUE"
         value = line.partition("=")[2]
-        if keys.count(key) > 1 and key in OUR_KEYS:
+        if key in OUR_KEYS and keys.count(key) > 1:
             return f"it sets {key} twice"
         wanted = _value(key, allocation)
         if wanted is not None and value != wanted:

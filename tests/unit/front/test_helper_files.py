@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -205,6 +206,18 @@ def test_an_env_file_that_is_none_is_refused_without_its_values(host: GpuHost, l
     assert why in told["msg"]
     assert "sesame" not in told["msg"]
     assert untouched(host)
+
+
+def test_the_worst_that_is_sent_takes_no_time(host: GpuHost) -> None:
+    """Each of these has as many elements as go into a request, no two alike."""
+    spec = json.loads(of_ours(host, uuids(host)[0])[0])
+    spec["cdiVersion"] = "1.1.0"
+    every(spec)["netDevices"] = [{"hostInterfaceName": f"a{at}", "name": f"b{at}"} for at in range(6_000)]
+    begun = time.monotonic()
+    write("cdi", json.dumps(spec))
+    write("allocation-env", "".join(f"A{at}=\n" for at in range(30_000)))
+    write("allocation-env", "BCD_DEVICE_ID=\n" * 16_000)
+    assert time.monotonic() - begun < 20
 
 
 def test_an_env_file_ends_with_its_last_line(host: GpuHost) -> None:

@@ -280,6 +280,11 @@ def test_a_kind_has_an_id_or_none() -> None:
     assert read({**token, "id": None}) == asking.FileRequest("k8s-token", None, None)
 
 
+def test_a_file_of_a_kind_is_not_long() -> None:
+    assert read({**FILE, "content": "x" * 262144}).content == "x" * 262144
+    assert refused({**FILE, "content": "x" * 262145}).startswith("file.write: content has more than 262144 characters")
+
+
 @pytest.mark.parametrize(
     "name",
     ["", "sshd.service", "bcd-alloc-.slice", "bcd-alloc-a-b.slice", "bcd-alloc-../x.slice", "bcd-alloc-a.slice\n"],

@@ -166,19 +166,21 @@ def test_the_commands_for_workers_lead_into_the_cluster_that_root_allows(readers
 
 
 def test_the_commands_that_sign_lead_to_a_host_that_takes_nothing_else(readers: Path) -> None:
-    for line in commands():
-        if line.startswith("openssl "):
-            done = subprocess.run(shlex.split(line), cwd=readers, check=True, capture_output=True, text=True)
+    printed = [
+        subprocess.run(shlex.split(line), cwd=readers, check=True, capture_output=True, text=True).stdout
+        for line in commands()
+        if line.startswith("openssl ")
+    ]
     host = SimulatedHost(str(readers / "trees" / "sandbox-01"))
-    host.write("/etc/bcd/config.toml", f'command_root_sha256 = "{done.stdout.split()[0]}"\n', 0o640)
-    [line] = [shlex.split(line) for line in commands() if "signed.yml" in line]
+    host.write("/etc/bcd/config.toml", f'command_root_sha256 = "{printed[-1].split()[0]}"\n', 0o640)
+    [words] = [shlex.split(line) for line in commands() if "signed.yml" in line]
     for changed in (True, False):
-        played = controller.playbook(str(readers), str(readers / line[2]), *line[3:], "-i", f"simulated-{line[2]}")
+        played = controller.playbook(str(readers), str(readers / words[2]), *words[3:], "-i", f"simulated-{words[2]}")
         assert (played.rc, "changed=0" in played.out) == (0, not changed), played.out
     assert host.read("/proc/sys/net/bridge/bridge-nf-call-iptables") == "0\n"
     host.forget_calls()
     [unsigned, *_others] = [shlex.split(line) for line in commands() if "bettercompute.bcd.converge" in line]
-    played = controller.playbook(str(readers), str(readers / line[2]), *unsigned[3:], "-i", f"simulated-{line[2]}")
+    played = controller.playbook(str(readers), str(readers / words[2]), *unsigned[3:], "-i", f"simulated-{words[2]}")
     assert (played.rc, "nothing unsigned is applied" in " ".join(played.out.split())) == (2, True), played.out
     assert host.changes() == []
 

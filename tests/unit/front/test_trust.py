@@ -112,7 +112,11 @@ def test_an_accepted_spec_is_remembered_once() -> None:
     assert host.calls == [f"write {MEMORY}"]
 
 
-def test_a_check_remembers_nothing() -> None:
+def test_a_check_remembers_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    def written(_predicted: PredictedHost, path: str, _text: str, _mode: int) -> None:
+        raise AssertionError(path)
+
+    monkeypatch.setattr(PredictedHost, "write", written)
     host = pinned()
     assert intend(PredictedHost(host), SPEC) == INTENT
     assert host.calls == []

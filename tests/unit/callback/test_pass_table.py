@@ -57,6 +57,18 @@ def test_a_line_a_host_and_below_every_reason() -> None:
     ]
 
 
+def test_what_the_agent_repaired_is_one_line_a_host() -> None:
+    repairs = [{"at": 1, "unit": unit, "action": "a step"} for unit in ("sysctl", "sysctl", "devices")]
+    last = {"at": 1, "boot_id": "", "host": {"state": "CONVERGED", "message": ""}, "devices": None}
+    several, one, none = (
+        {**plan("CONVERGED", unit("cpu")), "agent": {"last": last, "repairs": repairs[:number]}} for number in (3, 1, 0)
+    )
+    assert told(a=several, b=one, c=none, d=plan("CONVERGED", unit("cpu")))[5:] == [
+        "a: note: bcd agent repaired drift since the run before: sysctl, devices (3 steps)",
+        "b: note: bcd agent repaired drift since the run before: sysctl (1 step)",
+    ]
+
+
 def test_units_one_by_one_add_up_to_their_host() -> None:
     seen = Pass()
     assert seen.add("a", unit("sysctl", "progressing", steps=[WRITE], changed=True))

@@ -251,6 +251,13 @@ class Fleet:
 
     def __init__(self, scratch: Path) -> None:
         self.scratch = scratch
+        frozen = scratch / "bcd"  # the program is another one as soon as somebody edits its code
+        for folder in ("meta", "playbooks", "plugins", "roles"):
+            ignore = shutil.ignore_patterns("__pycache__")
+            shutil.copytree(Path(controller.CHECKOUT) / folder, frozen / folder, ignore=ignore)
+        place = scratch / "collections" / "ansible_collections" / "bettercompute"
+        place.mkdir(parents=True)
+        (place / "bcd").symlink_to(frozen)
         self.inventory = fleet.make(str(scratch / "fleet"), [fleet.Hosts("one", PROFILES["debian"])])
         self.host = SimulatedHost(str(scratch / "fleet" / "trees" / HOST))
         self.host.run("true")  # the first entry leaves what a later one mounts upon
@@ -277,8 +284,13 @@ def one(tmp_path: Path) -> Fleet:
 
 
 def test_the_role_installs_the_program_once(one: Fleet) -> None:
-    """In check mode first, which leaves nothing; then for real, and again in both modes with nothing to do."""
-    assert any(changed for _status, changed in one.role("--check", "--diff"))
+    """In check mode first, on a host without a trace of it; then for real; then in both modes with nothing to do."""
+    folder = Path(one.host.tree) / "usr/lib/bcd"
+    folder.rmdir()
+    bare = one.role("--check", "--diff")
+    assert {status for status, _changed in bare} == {"ok", "skipped"}
+    assert any(changed for _status, changed in bare)
+    folder.mkdir(mode=0o755)
     assert not (Path(one.host.tree) / BCD[1:]).exists()
     assert any(changed for _status, changed in one.role("--diff"))
     assert one.host.run(BCD, "--version").stdout == "bcd 0.1.0\n"

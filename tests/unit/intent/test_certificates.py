@@ -199,6 +199,15 @@ def test_a_worker_issues_no_certificates() -> None:
     assert "certificates[1] ('CN=bcd worker') is no authority's" in refused(ROOT.worker().worker("worker's worker"))
 
 
+@pytest.mark.parametrize("basic", [[], [(x509.BasicConstraints(ca=False, path_length=None), True)]])
+def test_one_who_may_sign_certificates_and_is_no_authority(basic: list[tuple[Any, bool]]) -> None:
+    """RFC 5280, 6.1.4 (k): the basic constraints have to be there, and to say so."""
+    middle = ROOT.issues("no authority", extensions=[*basic, (pki.usage(key_cert_sign=True), True)])
+    assert "certificates[1] ('CN=no authority') is no authority's" in refused(middle.worker())
+    root = pki.root("no root", extensions=[*basic, (pki.usage(key_cert_sign=True), True)])
+    assert "certificates[1] ('CN=no root') is no authority's" in refused(root.worker(), root)
+
+
 def test_an_authority_whose_key_usage_leaves_certificates_out() -> None:
     ca = (x509.BasicConstraints(ca=True, path_length=None), True)
     middle = ROOT.issues("no signer", extensions=[ca, (pki.usage(digital_signature=True), True)])

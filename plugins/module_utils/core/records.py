@@ -121,6 +121,12 @@ class Records:
         """What this pass is asked beside a unit's settings, to be remembered with the first that are."""
         self._options = parts
 
+    def is_asked(self, unit: str, settings: Mapping[str, Any] | None) -> bool:
+        """Whether that is remembered already: the settings, None for a unit that goes, and the options of this pass."""
+        asked = self._spare("asked")
+        same = "units" in asked and asked["units"].get(unit) == settings
+        return same and all(asked.get(part) == options for part, options in self._options.items())
+
     def ask(self, **parts: Any) -> None:
         """Remember these parts of what is asked, before the first step; raises StepFailed."""
         self._save("asked", {**self._spare("asked"), **self._options, **parts})

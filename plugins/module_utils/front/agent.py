@@ -27,6 +27,7 @@ from . import asked
 from .opening import opened
 from .repairs import AGENT, Repair, remember
 from .result import render, valid
+from .section import ASKED
 
 CONVERGED, FAILED, PROGRESSING = 0, 1, 2  # exit statuses; systemd starts the agent again soon after PROGRESSING
 WAITS = ("Busy", "RebootRequired", "HeldBack")  # pending reasons that no pass of ours can end
@@ -104,7 +105,7 @@ def _demanded(host: machine.Host) -> Any:
 
 def _of_host(spec: Mapping[str, Any], known: Mapping[str, Any]) -> Mapping[str, Any]:
     """The options of host_section. The disruption is the lowest that was allowed: of the whole host, or of a unit."""
-    beside = _only(known.get("host", {}), asked.HOST)
+    beside = _only(known.get("host", {}), ASKED)
     allowed = [beside["max_disruption"], *known.get("limits", {}).values()]
     options = dict.fromkeys(("units", "wire_units", "known", "signed_spec", "secrets", "only", "label"))
     more = {"fail_on": "failed", "fail_on_secrets": False, "unattended": True}

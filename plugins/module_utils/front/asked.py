@@ -11,7 +11,7 @@ never does.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, Callable
 
 from ..core.errors import Fault, Refused
@@ -19,7 +19,6 @@ from ..core.plan import Past, Plan, Question, Unit
 from ..core.records import Records
 
 HIGHEST = "gpu"
-HOST = ("generation", "max_disruption", "node_id", "site")
 DEVICES = (
     "assignments",
     "generation",
@@ -32,16 +31,9 @@ DEVICES = (
 )
 
 
-def of_section(params: Mapping[str, Any], records: Records) -> None:
-    """Have the options of a whole host's pass remembered with the first of its units."""
-    only = params["only"]
-    limits = {} if only is None else _without(_limits(records), only)
-    records.options(host={name: params[name] for name in HOST}, limits=limits)
-
-
 def of_one(unit: Unit, max_disruption: str, records: Records) -> None:
     """Have the limit of one unit's own pass remembered with it."""
-    limits = _without(_limits(records), (unit.name,))
+    limits = limits_without(records, (unit.name,))
     records.options(limits=limits if max_disruption == HIGHEST else {**limits, unit.name: max_disruption})
 
 
@@ -86,13 +78,10 @@ def watched(unit: Unit, keep: Callable[[], None]) -> Unit:
     )
 
 
-def _limits(records: Records) -> Mapping[str, str]:
+def limits_without(records: Records, units: Collection[str]) -> dict[str, str]:
+    """The limits that are remembered of other units than these."""
     try:
-        found: Mapping[str, str] = records.asked().get("limits", {})
+        limits = records.asked().get("limits", {})
     except Fault:  # a damaged record is written anew
         return {}
-    return found
-
-
-def _without(limits: Mapping[str, str], units: Any) -> dict[str, str]:
     return {unit: limit for unit, limit in limits.items() if unit not in units}

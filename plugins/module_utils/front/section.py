@@ -19,6 +19,7 @@ from .result import failed, render
 from .turns import NOTHING, take_some, take_turns
 
 HOSTNAME = "/proc/sys/kernel/hostname"
+ASKED = ("generation", "max_disruption", "node_id", "site")  # what is remembered beside the units
 
 
 class Ended(NamedTuple):
@@ -85,9 +86,7 @@ def converge_section(params: Mapping[str, Any], host: Host, records: Records) ->
         params, named = (params, _named(params)) if signed is None else signed
         given = _given(params)
         if not (host.predicted or params.get("unattended")):
-            from .asked import of_section
-
-            of_section(params, records)
+            _remember(params, records)
         turns = section.turns(named, {*records.applied(), *(params["known"] or ())})
         if params["only"] is None:
             outcomes = take_turns(turns, catalog.unit, host, records, params["max_disruption"], given)
@@ -114,6 +113,16 @@ def heard(ended: Ended, params: Mapping[str, Any], host: Host) -> Ended:
     goes_on = params["fail_on_secrets"] and any(outcome.needs for outcome in ended.outcomes)
     is_last = not (ended.fault or goes_on or params.get("unattended")) and params["only"] is None
     return ended._replace(agent=news(host, is_last))
+
+
+def _remember(params: Mapping[str, Any], records: Records) -> None:
+    """Have the options remembered with what the units are asked (see front.asked); `only` leaves others' limits."""
+    limits: dict[str, str] = {}
+    if params["only"] is not None:
+        from .asked import limits_without
+
+        limits = limits_without(records, params["only"])
+    records.options(host={name: params[name] for name in ASKED}, limits=limits)
 
 
 def _given(params: Mapping[str, Any]) -> Given:

@@ -117,7 +117,7 @@ def _turn(turn: Turn, catalog: Catalog, host: Host, records: Records, max_disrup
     except Refused as fault:
         return failed(turn.unit, fault)
     settings = None if turn.leaves else turn.settings
-    if not host.predicted:
+    if not (host.predicted or records.is_asked(turn.unit, settings)):
         from .asked import kept
 
         unit = kept(unit, settings, records)

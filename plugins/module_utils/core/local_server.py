@@ -112,7 +112,7 @@ class Server:
     def turn_away(self, why: str) -> None:
         """In the place of `run`: answer those who wait that they are not served, and why."""
         self._listener.setblocking(False)
-        with suppress(BlockingIOError):
+        with suppress(OSError):  # nobody waits any more
             while True:
                 connection = self._listener.accept()[0]
                 peer = peer_of(connection)
@@ -139,6 +139,8 @@ class Server:
                 self._read(found)
             elif found in self._working:
                 self._ended(found)
+            elif found == self._wake[0]:
+                os.read(found, PART)
         now = time.monotonic()
         for descriptor, request in list(self._reading.items()):
             if now >= request.since + self._bounds.arrives:

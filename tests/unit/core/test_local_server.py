@@ -196,6 +196,25 @@ def test_told_to_stop_it_lets_end_what_runs_and_takes_nothing_new() -> None:
         assert found.ended() == 0
 
 
+def test_it_waits_quietly_for_what_runs_when_it_is_told_to_stop() -> None:
+    with server() as found, found.connect() as runs:
+        runs.sendall(b"sleep 2")
+        runs.shutdown(socket.SHUT_WR)
+        time.sleep(0.3)
+        os.kill(found.process, signal.SIGTERM)
+        time.sleep(1)
+        before = seconds_used(found.process)
+        time.sleep(0.5)
+        assert seconds_used(found.process) - before < 0.1
+        assert answer(runs)["data"] == "sleep 2"
+
+
+def seconds_used(process: int) -> float:
+    """The processor time of a process, in seconds: the 14th and 15th field of proc_pid_stat(5)."""
+    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 def test_a_signal_to_the_whole_group_ends_no_request() -> None:
     """Where a service is stopped by its control group, or at a terminal."""
     with server() as found, found.connect() as runs:

@@ -7,14 +7,17 @@ The host was converged by generation 5 of a signed spec, and knows its node. Wha
 
 | attack | outcome | tested in |
 |---|---|---|
-| a link, or another's directory, where root writes | refused before the write | `core/test_rootfs.py` |
-| a directory swapped while root writes | the write lands in the checked one | `core/test_rootfs.py` |
+| a link, or another's directory, where root writes | refused | `core/test_rootfs.py`, `front/test_helper_jail.py` |
+| a directory swapped while root writes | the write lands in the checked one | `front/test_helper_jail.py` |
 | chains of certificates that must not be believed | refused | `intent/test_certificates.py` |
 | bodies and envelopes in any other form | refused | `intent/test_body.py`, `test_envelope.py` |
 | mutations of anything that is signed | refused | `intent/test_fuzz.py` |
 | rotations, nodes, generations in any order | refused when older | `intent/test_acceptance.py` |
-| requests of the helper: fields, names, paths | refused | `front/test_request.py` |
-| its clients: too much, too slow, too many | answered or ended | `front/test_helper.py` |
+| requests of the helper: fields, names, paths, JSON | refused | `front/test_request.py`, `test_helper.py` |
+| what it is to put where runtimes read | refused | `front/test_helper_files.py` |
+| any request at all, signed or not | nothing but what is signed | `front/test_helper_fuzz.py` |
+| its clients: too much, too slow, too many, too rude | answered or ended | `core/test_local_server.py` |
+| other accounts, and a configuration that is not root's | not served | `front/test_helper_jail.py` |
 """
 
 from __future__ import annotations

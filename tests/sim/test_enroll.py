@@ -1,0 +1,240 @@
+# Copyright (c) 2026 bettercompute
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The playbook enroll on a simulated host: what it lays down, keeps, refuses and takes away.
+
+The accounts are made by the distribution's own programs, and files are given to them, so only root can play it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.pki import ControlPlane
+from tests.sim import controller, fleet
+from tests.sim.host import SimulatedHost
+from tests.sim.marks import with_accounts
+from tests.sim.tree import PROFILES
+
+pytestmark = with_accounts
+HOST = "one-01"
+PYTHON = "/.sim/venv/bin/python"  # has cryptography, as a host's own Python would have by its package
+CONFIG, RECORD = "/etc/bcd/config.toml", "/var/lib/bcd-hostconfig/join-record.json"
+HEADER = "# Managed by bettercompute.bcd: local edits are replaced.\n"
+UNITS = "/etc/systemd/system"
+SOCKET = f"{UNITS}/bcd-helper.socket"
+PLANE = ControlPlane()
+NODE = "node-7"
+KEYS = ["ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIMadeUpForThisTestAndOfNoUseAnywhereElse000 made-up"]
+
+
+class Site:
+    """One host, and what its tree holds."""
+
+    def __init__(self, scratch: Path) -> None:
+        self.scratch = scratch
+        self.inventory = fleet.make(str(scratch / "fleet"), [fleet.Hosts("one", PROFILES["debian"])])
+        self.host = SimulatedHost(str(scratch / "fleet" / "trees" / HOST))
+        self.host.run("true")  # the first entry leaves what a later one mounts upon
+
+    def enroll(self, *arguments: str, rc: int = 0, **variables: Any) -> dict[str, Any]:
+        """The events of a run of the playbook."""
+        given = json.dumps({"bcd_program_python": PYTHON, **variables})
+        played = controller.playbook(
+            str(self.scratch), self.inventory, "bettercompute.bcd.enroll", *arguments, "-e", given, as_json=True
+        )
+        assert played.rc == rc, played.out + played.err
+        return played.events()
+
+    def changed(self, *arguments: str, **variables: Any) -> int:
+        """How many tasks changed the host."""
+        count: int = self.enroll(*arguments, **variables)["stats"][HOST]["changed"]
+        return count
+
+    def read(self, name: str) -> str:
+        """A file that is there."""
+        found = self.host.read(name)
+        assert found is not None, name
+        return found
+
+    def path(self, name: str) -> Path:
+        return Path(self.host.tree) / name.lstrip("/")
+
+    def owner(self, name: str) -> tuple[int, str, str]:
+        """The mode, owner and group of a path, by the tree's own names."""
+        mode, owner, group = self.host.run("stat", "-c", "%a %U %G", name).stdout.split()
+        return int(mode, 8), owner, group
+
+    def files(self) -> dict[str, bytes | str]:
+        """Every file that the playbook could have a hand in; not what the machine keeps of itself."""
+        found: dict[str, bytes | str] = {}
+        for place in ("etc", "usr/lib/bcd", "usr/local/sbin", "var/lib", "run/bcd"):
+            for path in sorted(self.path(place).rglob("*")):
+                name = str(path.relative_to(self.host.tree))
+                found[name] = os.readlink(path) if path.is_symlink() else path.read_bytes() if path.is_file() else ""
+        return found
+
+    def message(self, events: dict[str, Any]) -> str:
+        """What the failed tasks said."""
+        return "\n".join(str(task["result"].get("msg")) for task in events["tasks"] if task["status"] == "failed")
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Site:
+    return Site(tmp_path)
+
+
+PINS: dict[str, Any] = {"bcd_config_command_roots": [PLANE.root.digest], "bcd_config_join_pin": PLANE.join.pin}
+
+
+def test_a_check_of_a_bare_host_says_all_and_changes_nothing(site: Site) -> None:
+    before = site.files()
+    record = PLANE.join_response(NODE, 1, [PLANE.root])
+    planned = site.changed(
+        "--check",
+        "--diff",
+        **PINS,
+        bcd_config_join_record=record,
+        bcd_config_authorized_keys=KEYS,
+        bcd_config_members=["root"],
+    )
+    assert site.files() == before
+    assert planned >= 6
+
+
+def test_a_host_is_enrolled_once_and_what_is_not_given_is_kept(site: Site) -> None:
+    record = PLANE.join_response(NODE, 1, [PLANE.root])
+    cluster = f"https://10.0.0.1:6443#sha256:{'c' * 64}"
+    given = {
+        **PINS,
+        "bcd_config_join_record": record,
+        "bcd_config_allowed_clusters": [cluster],
+        "bcd_config_authorized_keys": KEYS,
+        "bcd_config_members": ["root"],
+    }
+    assert site.changed(**given) > 6
+    text = (
+        f'{HEADER}command_root_sha256 = "{PLANE.root.digest}"\njoin_signing_key_pin = "{PLANE.join.pin}"\n'
+        f'\n[kubernetes]\nallowed_clusters = "{cluster}"\n'
+    )
+    assert site.read(CONFIG) == text
+    assert site.owner("/etc/bcd") == (0o750, "root", "bcd")
+    assert site.owner(CONFIG) == (0o640, "root", "bcd")
+    assert json.loads(site.read(RECORD)) == record
+    assert site.owner(RECORD) == (0o600, "root", "root")
+    _name, password, _uid, _gid, _comment, home, shell = account(site)
+    assert (password, home, shell) == ("x", "/var/lib/bcd", "/bin/sh")
+    assert shadow(site) == "*"
+    # What the account could turn against root is root's.
+    assert site.owner("/var/lib/bcd") == (0o750, "root", "bcd")
+    assert site.owner("/var/lib/bcd/.ssh") == (0o750, "root", "bcd")
+    assert site.owner("/var/lib/bcd/.ssh/authorized_keys") == (0o640, "root", "bcd")
+    assert site.owner("/var/lib/bcd/.ansible") == (0o700, "bcd", "bcd")
+    assert site.read("/var/lib/bcd/.ssh/authorized_keys").splitlines() == KEYS
+    assert "root" in group(site)[3].split(",")
+    for unit in ("bcd-helper.socket", "bcd-agent.timer"):
+        assert site.host.run("systemctl", "is-enabled", unit).stdout.strip() == "enabled"
+        assert site.host.run("systemctl", "is-active", unit).stdout.strip() == "active"
+    assert site.changed(**given) == 0
+    kept = site.files()
+    assert site.changed() == 0
+    assert site.changed("--check") == 0
+    assert site.files() == kept
+
+
+def test_without_pins_too_and_pins_come_and_go_by_name(site: Site) -> None:
+    site.enroll(bcd_enroll_agent=False)
+    assert site.read(CONFIG) == HEADER
+    assert not site.path(f"{UNITS}/bcd-agent.timer").exists()
+    assert account(site)[6] != "/bin/false"
+    site.enroll(bcd_enroll_agent=False, bcd_enroll_helper=False, bcd_config_command_roots=[PLANE.root.digest])
+    assert PLANE.root.digest in site.read(CONFIG)
+    site.enroll(
+        bcd_enroll_agent=False,
+        bcd_enroll_helper=False,
+        bcd_config_command_roots=[],
+        bcd_config_host_units=False,
+        bcd_config_authorized_keys=[],
+    )
+    assert site.read(CONFIG) == f"{HEADER}\n[host]\nunits = false\n"
+    assert account(site)[6] == "/bin/false"
+
+
+@pytest.mark.parametrize(
+    ("variables", "words"),
+    [
+        ({**PINS, "bcd_config_join_record": ControlPlane().join_response(NODE)}, ("join record", "key")),
+        ({"bcd_config_join_record": PLANE.join_response(NODE)}, ("join_signing_key_pin",)),
+        ({"bcd_config_join_pin": "sha256/none"}, ("join_signing_key_pin", "'sha256/none'")),
+        ({"bcd_config_command_roots": ["none"]}, ("command_root_sha256", "64 hex digits")),
+        ({"bcd_config_allowed_clusters": ["https://10.0.0.1"]}, ("allowed_clusters",)),
+    ],
+    ids=["another key", "no pin", "a pin", "a root", "a cluster"],
+)
+def test_what_does_not_hold_leaves_no_identity(site: Site, variables: dict[str, Any], words: tuple[str, ...]) -> None:
+    before = site.files()
+    said = site.message(site.enroll(rc=2, **variables))
+    assert [word for word in words if word not in said] == []
+    after = site.files()
+    left = {name for name in before.keys() | after.keys() if before.get(name) != after.get(name)}
+    assert left <= {"var/lib/bcd-hostconfig", "var/lib/bcd-hostconfig/lock"}
+
+
+def test_enrolled_again_as_another_node(site: Site) -> None:
+    small: dict[str, Any] = {"bcd_enroll_agent": False, "bcd_enroll_helper": False}
+    site.enroll(**PINS, **small, bcd_config_join_record=PLANE.join_response(NODE, 1, [PLANE.root]))
+    other = PLANE.join_response("node-8", 1, [PLANE.root])
+    again = site.enroll(**small, bcd_config_join_record=other)
+    [told] = [task["result"] for task in again["tasks"] if task["action"] == "bettercompute.bcd.host_config"]
+    assert (told["node_id"], told["changed"]) == ("node-8", True)
+    assert json.loads(site.read(RECORD)) == other
+
+
+def test_a_host_whose_python_verifies_nothing_is_told_so(site: Site) -> None:
+    """It has no package of that name, and ends before it has a pin that it could not honour."""
+    said = site.message(
+        site.enroll(rc=2, **PINS, bcd_config_python="/bin/false", bcd_config_cryptography_package="no-such-package")
+    )
+    assert "demand signatures, and nothing here verifies one" in said
+    assert not site.path(CONFIG).exists()
+
+
+def test_an_account_that_is_not_there_is_not_made(site: Site) -> None:
+    site.enroll(rc=2, bcd_config_members=["nobody-of-that-name"])
+    assert "nobody-of-that-name" not in site.read("/etc/passwd")
+
+
+def test_the_helper_is_taken_away_again(site: Site) -> None:
+    site.enroll(bcd_enroll_agent=False)
+    assert site.path(SOCKET).exists()
+    assert site.changed("--check", bcd_enroll_agent=False, bcd_helper_state="absent") > 0
+    assert site.path(SOCKET).exists()
+    site.enroll(bcd_enroll_agent=False, bcd_helper_state="absent")
+    assert not [name for name in site.files() if "bcd-helper" in name]
+    assert site.host.run("systemctl", "is-active", "bcd-helper.socket").stdout.strip() == "inactive"
+    assert site.changed(bcd_enroll_agent=False, bcd_helper_state="absent") == 0
+    said = site.message(site.enroll(rc=2, bcd_enroll_agent=False, bcd_helper_state="gone"))
+    assert "bcd_helper_state" in said
+
+
+def account(site: Site) -> list[str]:
+    return entry(site, "/etc/passwd")
+
+
+def group(site: Site) -> list[str]:
+    return entry(site, "/etc/group")
+
+
+def shadow(site: Site) -> str:
+    return entry(site, "/etc/shadow")[1]
+
+
+def entry(site: Site, path: str) -> list[str]:
+    """The fields of what a database has of bcd."""
+    [found] = [line.split(":") for line in site.read(path).splitlines() if line.startswith("bcd:")]
+    return found

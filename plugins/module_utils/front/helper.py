@@ -14,6 +14,7 @@ import json
 import os
 import socket
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 from ..core import host as machine
@@ -229,7 +230,8 @@ def _text(result: dict[str, Any]) -> bytes:
 def say(line: str) -> None:
     """A line of the service's."""
     plain = "".join(character if character.isprintable() else "?" for character in line)
-    os.write(2, f"{plain}\n".encode("utf-8", "replace"))
+    with suppress(OSError):  # a journal that is gone is no reason not to answer
+        os.write(2, f"{plain}\n".encode("utf-8", "replace"))
 
 
 def _subject(asked: asking.Request | None) -> str:

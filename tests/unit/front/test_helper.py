@@ -280,6 +280,18 @@ def test_the_journal_has_a_line_for_each_request_and_no_word_of_it(
     ]
 
 
+def test_a_journal_that_is_gone_keeps_nobody_from_an_answer(host: FakeHost, monkeypatch: pytest.MonkeyPatch) -> None:
+    write = os.write
+
+    def gone(descriptor: int, data: bytes) -> int:
+        if descriptor == 2:
+            raise BrokenPipeError
+        return write(descriptor, data)
+
+    monkeypatch.setattr(os, "write", gone)
+    assert ask(UNIT, settings={"vm.swappiness": 10})["state"] == "converged"
+
+
 @pytest.mark.parametrize("unit", ORDER)
 def test_every_unit_can_be_asked_for(host: FakeHost, unit: str) -> None:
     """Settings that no unit takes are refused by each, in the words that its module has."""

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 bettercompute
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The agent over whole machines: what drifts of each unit is repaired from root's copy, and a join that waits is ended."""
+"""The agent over whole machines: what drifts of each unit is repaired from root's copy, a join is ended."""
 
 from __future__ import annotations
 
@@ -31,6 +31,11 @@ def kept(host: FakeHost) -> tuple[int, list[str]]:
     return agent.keep(host, Records(host), said.append), said
 
 
+def fewer_pages(host: WholeHost) -> None:
+    for pool in POOLS:
+        host.put(f"{pool}/nr_hugepages", "3\n")
+
+
 def less_power(host: WholeHost) -> None:
     for card in host.machine.cards:
         card.power = 350.0
@@ -53,7 +58,7 @@ def stopped(unit: str) -> Drift:
 DRIFTS: dict[str, Drift] = {
     "kernel-modules": lambda host: host.files.pop("/etc/modules-load.d/bcd.conf"),
     "sysctl": lambda host: host.put("/proc/sys/vm/swappiness", "60\n"),
-    "hugepages": lambda host: [host.put(f"{pool}/nr_hugepages", "3\n") for pool in POOLS],
+    "hugepages": fewer_pages,
     "cpu": lambda host: host.put(f"{CPUS}/cpu3/cpufreq/scaling_governor", "powersave\n"),
     "iommu": lambda host: host.files.pop("/etc/default/grub.d/90-bcd-iommu.cfg"),
     "nvidia-driver": stopped("nvidia-persistenced.service"),

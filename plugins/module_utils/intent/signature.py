@@ -67,7 +67,7 @@ def _private_key(path: str, pem: str) -> Any:
         key = serialization.load_pem_private_key(pem.encode("utf-8", "surrogateescape"), password=None)
     except (ValueError, TypeError, UnsupportedAlgorithm):  # TypeError: it has a password. No word of theirs on the key
         raise Refused(f"{path} is no private key in PEM form without a password: take one that is") from None
-    if hasattr(key, "public_key") and is_fit(key.public_key()):
+    if is_fit(key.public_key()):
         return key
     raise Refused(f"{path} is a key that nothing is signed with here: take {KINDS}")
 

@@ -69,12 +69,12 @@ def _roots(text: str) -> frozenset[str]:
 def _join_key(text: str) -> str:
     if not text:
         return ""
-    kind, slash, digest = text.partition("/")
+    kind, _slash, digest = text.partition("/")
     try:
         data = base64.b64decode(digest.encode(), validate=True)
     except (binascii.Error, ValueError):
         data = b""
-    if kind != "sha256" or not slash or len(data) != 32 or base64.b64encode(data).decode() != digest:
+    if kind != "sha256" or len(data) != 32 or base64.b64encode(data).decode() != digest:
         raise Refused(
             f"{CONFIG}: {JOIN_KEY} is {text!r}, and takes sha256/ and the base64 of a key's SHA-256 digest: {MEND}"
         )

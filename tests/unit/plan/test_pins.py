@@ -31,6 +31,12 @@ def test_roots_and_the_join_key_in_whichever_table() -> None:
     assert pins({"": {"command_root_sha256": f" {ONE.upper()} , {TWO}"}}) == Pins(frozenset({ONE, TWO}))
 
 
+def test_either_of_them_pins() -> None:
+    assert Pins(frozenset({ONE}))
+    assert Pins(join_key=KEY)
+    assert not Pins()
+
+
 @pytest.mark.parametrize("tables", [{}, {"": {}}, {"": {"command_root_sha256": " ", "join_signing_key_pin": ""}}])
 def test_none_is_pinned(tables: Any) -> None:
     assert not pins(tables)

@@ -40,7 +40,7 @@ def parse(data: bytes) -> Any:
 
 
 def _check(value: Any, levels: int) -> None:
-    if levels < 0:
+    if levels < 1 and isinstance(value, (dict, list, tuple)):
         raise ValueError(f"it is nested deeper than {DEEPEST} levels")
     if isinstance(value, dict):
         for key, item in value.items():

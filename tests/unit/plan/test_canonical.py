@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.canonical import canonical
+from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.canonical import canonical, parse
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]))
 VALUES = st.recursive(
@@ -46,6 +46,18 @@ def test_the_text_of_a_value(value: Any, text: str) -> None:
 def test_what_has_no_canonical_text_is_refused(value: Any) -> None:
     with pytest.raises(ValueError, match="canonical JSON"):
         canonical(value)
+
+
+def test_how_deep_a_value_may_be() -> None:
+    for opens, closes in (("[", "]"), ('{"a":', "}")):
+        text = opens * 64 + "7" + closes * 64
+        assert canonical(parse(text.encode())) == text
+        for inside in ("7", "[]"):
+            deeper = opens * 65 + inside + closes * 65
+            with pytest.raises(ValueError, match=r"^it is nested deeper than 64 levels$"):
+                parse(deeper.encode())
+            with pytest.raises(ValueError, match=r"^it is nested deeper than 64 levels$"):
+                canonical(json.loads(deeper))
 
 
 @given(VALUES)

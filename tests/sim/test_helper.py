@@ -37,6 +37,7 @@ CONVERGE, PLAN = "bettercompute.bcd.converge", "bettercompute.bcd.plan"
 SECTION: dict[str, Any] = {"kernel-modules": {"load": ["tun"]}, "sysctl": {"vm.swappiness": 10}}
 FILES = ("/etc/modules-load.d/bcd.conf", "/etc/sysctl.d/90-bcd.conf", "/var/lib/bcd-hostconfig/applied.json")
 STATE = "/var/lib/bcd-hostconfig"
+FAILED = (2, 8)  # the latter of core 2.16, where a play is ended after a host has failed
 UNPRIVILEGED = (
     "node-unprivileged: this account is not root, and bcd helper, which would be root for it, does not run here: set "
     "become: true, or enroll the host with its helper"
@@ -132,6 +133,7 @@ WORKER_CALLS: list[tuple[str, dict[str, Any]]] = [
     ("host_section", {"units": {"k8s-join": {"apiServer": "x"}}}),  # no address
 ]
 CALLS = {"debian": HOST_CALLS, "h100": GPU_CALLS, "worker": WORKER_CALLS}
+READS = {"host_info", "host_status", "host_doctor"}  # which know no check mode
 OF_ROOT = {"host_config"}  # moves pins: not for an account without root
 OF_THE_CONTROLLER = {"sign_spec"}
 
@@ -143,7 +145,7 @@ def test_every_module_says_and_does_the_same_through_the_helper(tmp_path: Path, 
     seen = set()
     with twins.root.helper(), twins.account.helper() as service:
         for module, options in CALLS[profile]:
-            for check in (True, False):
+            for check in (False,) if module in READS else (True, False):
                 as_root, helped = twins.both(module, check, **options)
                 assert list(as_root) == list(helped), (module, options, service.log())
                 for key in as_root:
@@ -353,11 +355,11 @@ def test_a_signed_host_takes_what_is_signed_and_nothing_else(tmp_path: Path) -> 
             ({"bcd_converge_signed_spec": signed, "bcd_converge_units": other}, "in the options"),
         ):
             played = play(site, CONVERGE, **given)
-            assert (played.rc, left(site)) == (2, before), played.text
+            assert (played.rc in FAILED, left(site)) == (True, before), played.text
             assert why in played.status["msg"]
             assert "cryptography" not in played.status["msg"]
             assert played.status["section"]["state"] == "FAILED"
-        assert play(site, CONVERGE, "--check", bcd_converge_signed_spec=tampered).rc == 2
+        assert play(site, CONVERGE, "--check", bcd_converge_signed_spec=tampered).rc in FAILED
         first = play(site, CONVERGE, bcd_converge_signed_spec=signed)
         assert (first.rc, first.recap) == (0, {"ok": 1, "changed": 1}), first.text + service.log()
         assert site.host.read("/proc/sys/vm/swappiness") == "10\n"
@@ -366,7 +368,7 @@ def test_a_signed_host_takes_what_is_signed_and_nothing_else(tmp_path: Path) -> 
         second = play(site, CONVERGE, bcd_converge_signed_spec=signed)
         assert (second.rc, second.recap, left(site)) == (0, {"ok": 1}, after), second.text
         older = PLANE.desired_state(generation=6, host=SECTION)
-        assert play(site, CONVERGE, bcd_converge_signed_spec=older).rc == 2
+        assert play(site, CONVERGE, bcd_converge_signed_spec=older).rc in FAILED
         assert left(site) == after
 
 

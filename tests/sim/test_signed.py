@@ -20,6 +20,7 @@ from tests.sim.test_role_converge import HOST, Ran, states
 from tests.sim.tree import PROFILES
 
 newest_core = pytest.mark.newest_core
+FAILED = (2, 8)  # the latter of core 2.16, where a play is ended after a host has failed
 CONFIG = "/etc/bcd/config.toml"
 MEMORY = "/var/lib/bcd-hostconfig/helper-intent.json"
 SYSCTL_FILE = "/etc/sysctl.d/90-bcd.conf"
@@ -95,7 +96,7 @@ def test_a_check_plans_what_is_signed_and_remembers_nothing(site: Site) -> None:
     older = site.play(CONVERGE, bcd_converge_signed_spec=spec(generation=6))
     assert (older.rc, older.recap) == (0, {"ok": 1, "changed": 1}), older.text
     refused = site.play(CONVERGE, "--check", bcd_converge_signed_spec=spec(generation=5))
-    assert (refused.rc, "an older one is a rollback" in refused.text) == (2, True)
+    assert (refused.rc in FAILED, "an older one is a rollback" in refused.text) == (True, True)
 
 
 def test_unit_by_unit_what_is_signed_is_one_line_each(site: Site) -> None:
@@ -133,7 +134,7 @@ def test_a_spec_that_cannot_be_made_out_is_refused_by_the_host_in_a_sentence(sit
         for how in ("single", "tasks"):
             ran = site.play(CONVERGE, "-e", f"bcd_converge_mode={how}", bcd_converge_signed_spec=wrong)
             told = [event["result"]["msg"] for event in ran.events["tasks"] if event["status"] == "failed"]
-            assert (ran.rc, [said in message for message in told]) == (2, [True] * len(told)), ran.text
+            assert (ran.rc in FAILED, [said in message for message in told]) == (True, [True] * len(told)), ran.text
             assert [message for message in told if "Error was" in message] == []
     assert site.host.changes() == []
 
@@ -488,7 +489,7 @@ def test_a_host_whose_spec_cannot_be_had_keeps_no_other_from_its_own(tmp_path: P
         "one-02": (True, 0),
         "one-03": (True, 0),
     }
-    assert (played.rc, stats["one-01"]["failures"]) == (2, 1)
+    assert (played.rc in FAILED, stats["one-01"]["failures"]) == (True, 1)
     again = controller.playbook(str(tmp_path), str(inventory), CONVERGE, "--limit", "!one-01", as_json=True)
     assert {name: (told["ok"], told["skipped"]) for name, told in again.events()["stats"].items()} == {
         "one-02": (1, 0),

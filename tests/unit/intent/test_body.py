@@ -98,6 +98,12 @@ def test_another_kind_and_other_fields(read: Any, body: dict[str, Any], what: st
         assert refused(read, less).startswith(f"{what} has no {name}: ")
 
 
+@pytest.mark.parametrize("value", [0, 2**63 - 1])
+def test_the_smallest_number_and_the_largest(value: int) -> None:
+    assert desired_state(text({**SPEC, "generation": value}).encode()).generation == value
+    assert trust_bundle(text({**BUNDLE, "version": value}).encode()).version == value
+
+
 @pytest.mark.parametrize("value", [-1, 2**63, True, "7", None, [7], 10**400])
 def test_a_number_is_an_integer_of_63_bits(value: Any) -> None:
     assert refused(desired_state, {**SPEC, "generation": value}).startswith("the signed spec: generation is ")

@@ -101,6 +101,11 @@ def test_the_largest_that_is_taken() -> None:
     )
 
 
+def test_the_most_certificates_and_the_longest() -> None:
+    most = ["x" * 16 * 1024] * 8
+    assert envelope({**WHOLE, "certificates": most}).certificates == tuple(most)
+
+
 @pytest.mark.parametrize("value", [[], (), "one", None, {"0": "one"}, ["x"] * 9, 7])
 def test_what_is_no_list_of_certificates(value: Any) -> None:
     assert refused({**WHOLE, "certificates": value}) == "signed_spec.certificates is no list of 1 to 8 certificates"

@@ -1,7 +1,10 @@
 # Copyright (c) 2026 bettercompute
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The shipped playbooks, run by the real ansible-playbook on the lab's machine, as an ordinary user with become."""
+"""The shipped playbooks, run by the real ansible-playbook on the lab's machine, as an ordinary user with become.
+
+Or as another account, without.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ import json
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import yaml
 from labvm.machine import Machine
 
 from tests.sim import controller
@@ -69,10 +73,11 @@ class Pass(NamedTuple):
 
 
 class Stage(NamedTuple):
-    """The machine and a directory for what a run leaves on this side."""
+    """The machine and a directory for what a run leaves on this side; `account` logs in and stays what it is."""
 
     machine: Machine
     scratch: Path
+    account: str = ""
 
     def play(self, name: str, section: dict[str, Any] | None, *arguments: str, **variables: Any) -> Pass:
         """Run a shipped playbook; `section` are the units in wire form, `variables` those of the playbook."""
@@ -83,9 +88,9 @@ class Stage(NamedTuple):
         extra.write_text(json.dumps(given), encoding="utf-8")
         played = controller.playbook(
             str(self.scratch),
-            str(self.machine.ansible_inventory),
+            str(self._inventory()),
             f"bettercompute.bcd.{name}",
-            "--become",
+            *(() if self.account else ("--become",)),
             "--extra-vars",
             f"@{extra}",
             *arguments,
@@ -98,7 +103,16 @@ class Stage(NamedTuple):
         said = "\n".join(str(task["result"].get("msg", "")) for task in events["tasks"]) + played.err
         return Pass(played.rc, tuple(events["tasks"]), events["stats"][HOST], events["custom"], said)
 
-    def converge(self, section: dict[str, Any], *arguments: str, **variables: Any) -> Pass:
+    def _inventory(self) -> Path:
+        if not self.account:
+            return self.machine.ansible_inventory
+        found = yaml.safe_load(self.machine.ansible_inventory.read_text(encoding="utf-8"))
+        found["all"]["hosts"][HOST]["ansible_user"] = self.account
+        place = self.scratch / f"{self.account}.yml"
+        place.write_text(yaml.safe_dump(found), encoding="utf-8")
+        return place
+
+    def converge(self, section: dict[str, Any] | None, *arguments: str, **variables: Any) -> Pass:
         """One pass."""
         return self.play("converge", section, *arguments, **variables)
 

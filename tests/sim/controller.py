@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from typing import Any, NamedTuple
@@ -57,6 +58,17 @@ def collections(scratch: str) -> str:
     if not os.path.islink(os.path.join(folder, "bcd")):
         os.symlink(CHECKOUT, os.path.join(folder, "bcd"))
     return place
+
+
+def freeze(scratch: str) -> None:
+    """Have the runs below `scratch` take a copy of the collection as it is now, while somebody edits the checkout."""
+    copy = os.path.join(scratch, "bcd")
+    for folder in ("meta", "playbooks", "plugins", "roles"):
+        ignored = shutil.ignore_patterns("__pycache__")
+        shutil.copytree(os.path.join(CHECKOUT, folder), os.path.join(copy, folder), ignore=ignored)
+    place = os.path.join(scratch, "collections", "ansible_collections", "bettercompute")
+    os.makedirs(place)
+    os.symlink(copy, os.path.join(place, "bcd"))
 
 
 def playbook(

@@ -251,13 +251,7 @@ class Fleet:
 
     def __init__(self, scratch: Path) -> None:
         self.scratch = scratch
-        frozen = scratch / "bcd"  # the program is another one as soon as somebody edits its code
-        for folder in ("meta", "playbooks", "plugins", "roles"):
-            ignore = shutil.ignore_patterns("__pycache__")
-            shutil.copytree(Path(controller.CHECKOUT) / folder, frozen / folder, ignore=ignore)
-        place = scratch / "collections" / "ansible_collections" / "bettercompute"
-        place.mkdir(parents=True)
-        (place / "bcd").symlink_to(frozen)
+        controller.freeze(str(scratch))  # the program is another one as soon as somebody edits its code
         self.inventory = fleet.make(str(scratch / "fleet"), [fleet.Hosts("one", PROFILES["debian"])])
         self.host = SimulatedHost(str(scratch / "fleet" / "trees" / HOST))
         self.host.run("true")  # the first entry leaves what a later one mounts upon

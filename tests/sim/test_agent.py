@@ -33,6 +33,7 @@ class Site:
 
     def __init__(self, scratch: Path, profile: str) -> None:
         self.scratch = scratch
+        controller.freeze(str(scratch))  # the program is another one as soon as somebody edits its code
         self.inventory = fleet.make(str(scratch / "fleet"), [fleet.Hosts("one", PROFILES[profile])])
         self.host = SimulatedHost(str(scratch / "fleet" / "trees" / "one-01"))
         self.host.run("true")  # the first entry leaves what a later one mounts upon

@@ -126,12 +126,6 @@ class Host:
 
         return unary(path, method, message, timeout)
 
-    def exchange(self, path: str, data: bytes) -> bytes:
-        """What root's server on a unix socket answers to what it is asked (see core.local_socket)."""
-        from .local_socket import exchange
-
-        return exchange(path, data)
-
     def get(self, url: str, timeout: float = 30.0, ca: str = "", certificate: str = "") -> Answer:
         """The status, text and reason of a server's answer over https (see core.https)."""
         from .https import get

@@ -18,7 +18,7 @@ from collections import deque
 from contextlib import suppress
 from typing import Any, Callable, NamedTuple, NoReturn
 
-from .local_socket import Peer, peer_of
+from .local_socket import LARGEST_REQUEST, Peer, peer_of
 
 BEGUN = b"a"  # what a process says before it sends its answer
 PART = 65_536
@@ -29,7 +29,7 @@ class Bounds(NamedTuple):
     once; seconds that a request that is not whole is spared where others wait for its connection; seconds without any
     connection after which the server ends."""
 
-    longest: int = 2 * 1024 * 1024
+    longest: int = LARGEST_REQUEST
     arrives: float = 10.0
     taken: float = 30.0
     at_once: int = 16

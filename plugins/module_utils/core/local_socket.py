@@ -17,6 +17,7 @@ from .errors import StepFailed, Unreadable
 
 CONNECTS = 10.0  # seconds
 TAKES = 120.0  # seconds that the server may take to read what it is asked
+LARGEST_REQUEST = 2 * 1024 * 1024  # bytes
 LARGEST = 256 * 1024 * 1024  # bytes of an answer
 PEERGROUPS = 59  # SO_PEERGROUPS of asm-generic/socket.h, since Linux 4.13: the socket module has no name for it
 MOST_ASKED = 1024  # bytes that Python lets a socket option have: 256 groups

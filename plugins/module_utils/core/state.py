@@ -13,6 +13,7 @@ from .errors import StepFailed
 
 STATE = "/var/lib/bcd-hostconfig"
 VERSION = 1
+JOIN_RECORD = f"{STATE}/join-record.json"  # which node the host is, as its control plane signed it
 AGENT = f"{STATE}/agent.json"  # what bcd agent came to; where it never ran, nothing of it is imported
 
 

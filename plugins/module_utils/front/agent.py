@@ -23,8 +23,9 @@ from ..core.records import Records
 from ..core.step import DISRUPTIONS
 from ..look.config import OUTSIDE, pinned
 from ..plan import section
-from . import asked
+from .asked import KEPT_DEVICES
 from .opening import opened
+from .options import DEVICES, HIGHEST, HOST
 from .repairs import AGENT, Repair, remember
 from .result import render, valid
 from .section import ASKED
@@ -107,22 +108,13 @@ def _of_host(spec: Mapping[str, Any], known: Mapping[str, Any]) -> Mapping[str, 
     """The options of host_section. The disruption is the lowest that was allowed: of the whole host, or of a unit."""
     beside = _only(known.get("host", {}), ASKED)
     allowed = [beside["max_disruption"], *known.get("limits", {}).values()]
-    options = dict.fromkeys(("units", "wire_units", "known", "signed_spec", "secrets", "only", "label"))
-    more = {"fail_on": "failed", "fail_on_secrets": False, "unattended": True}
-    return {**options, **more, **beside, **spec, "max_disruption": _lowest(allowed)}
+    return {**HOST, **beside, **spec, "max_disruption": _lowest(allowed), "unattended": True}
 
 
 def _of_devices(spec: Mapping[str, Any], known: Mapping[str, Any]) -> Mapping[str, Any]:
     """The options of cdi_holds."""
-    beside = _only(known.get("devices", {}), asked.DEVICES)
-    return {
-        "acknowledge": None,
-        "signed_spec": None,
-        "unattended": True,
-        **beside,
-        **spec,
-        "max_disruption": asked.HIGHEST,
-    }
+    beside = _only(known.get("devices", {}), KEPT_DEVICES)
+    return {**DEVICES, **beside, **spec, "unattended": True}
 
 
 def _only(options: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
@@ -132,7 +124,7 @@ def _only(options: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
 def _lowest(allowed: Iterable[Any]) -> str:
     """The lowest of these disruptions; what was not said is the highest that there is, what is none allows nothing."""
     places = [DISRUPTIONS.index(name) if name in DISRUPTIONS else 0 for name in allowed if name is not None]
-    return DISRUPTIONS[min([*places, DISRUPTIONS.index(asked.HIGHEST)])]
+    return DISRUPTIONS[min([*places, DISRUPTIONS.index(HIGHEST)])]
 
 
 # -- a pass

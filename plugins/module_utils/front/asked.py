@@ -17,18 +17,10 @@ from typing import Any, Callable
 from ..core.errors import Fault, Refused
 from ..core.plan import Past, Plan, Question, Unit
 from ..core.records import Records
+from .options import DEVICES, HIGHEST
 
-HIGHEST = "gpu"
-DEVICES = (
-    "assignments",
-    "generation",
-    "passthrough",
-    "instances",
-    "max_cdi_version",
-    "slot_count",
-    "signing_key",
-    "node_id",
-)
+# Of the options of cdi_holds those that say what the devices are to be, and not how one pass goes about it.
+KEPT_DEVICES = tuple(name for name in DEVICES if name not in ("acknowledge", "signed_spec", "max_disruption"))
 
 
 def of_one(unit: Unit, max_disruption: str, records: Records) -> None:
@@ -44,7 +36,7 @@ def kept(unit: Unit, settings: Mapping[str, Any] | None, records: Records) -> Un
 
 def kept_devices(unit: Unit, params: Mapping[str, Any], records: Records) -> Unit:
     """The goal of holds, which has its options remembered as soon as a plan was made, or has to wait."""
-    options = {name: params[name] for name in DEVICES}
+    options = {name: params[name] for name in KEPT_DEVICES}
     return watched(unit, lambda: records.ask(devices=options))
 
 

@@ -13,20 +13,8 @@ from typing import Any, NamedTuple
 from ..core import host as machine
 from ..core.errors import Fault, Refused, StepFailed
 from .cli import CONVERGED, FAILED, PROGRESSING, Misused, status_of
+from .options import DEVICES, HOST
 
-# The options of the modules host_section and cdi_holds, as where they are not given.
-HOST: Mapping[str, Any] = {
-    **dict.fromkeys(("units", "wire_units", "known", "generation", "only", "label", "node_id", "site", "secrets")),
-    "signed_spec": None,
-    "max_disruption": "gpu",
-    "fail_on": "failed",
-    "fail_on_secrets": False,
-}
-DEVICES: Mapping[str, Any] = {
-    **dict.fromkeys(("assignments", "generation", "passthrough", "instances", "max_cdi_version", "slot_count")),
-    **dict.fromkeys(("acknowledge", "signing_key", "node_id", "signed_spec")),
-    "max_disruption": "gpu",
-}
 SECTIONS = ("host", "devices")
 
 

@@ -23,13 +23,13 @@ from ..core.local_server import BOUNDS, Bounds, Server, Service
 from ..core.local_socket import Peer, is_member
 from ..core.outcome import our_fault
 from ..look.config import config
+from ..plan.installed import ENROLL, GROUP
 from ..plan.pins import CONFIG, pins
 from ..plan.release import VERSION
 from ..plan.unit_names import K8S_JOIN
 from . import request as asking
 from .result import failed, render, valid
 
-GROUP = "bcd"
 HANDED = 3  # the descriptor that systemd passes first, SD_LISTEN_FDS_START of sd_listen_fds(3)
 USAGE = 64
 NOT_STARTED = "bcd helper does not start: "
@@ -76,7 +76,7 @@ def refuse_to_start(host: machine.Host) -> None:
     if host.file(CONFIG) is None:
         raise Refused(
             f"{CONFIG} must be a regular file root owns that no one else can write, and it is not there: enroll the "
-            "host (playbook enroll)"
+            f"host ({ENROLL})"
         )
     pins(tables)
     clusters(tables.get("kubernetes", {}).get("allowed_clusters", ""))

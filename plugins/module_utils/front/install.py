@@ -24,16 +24,15 @@ from ..core.errors import Fault, Refused, StepFailed
 from ..core.host import Host, advice
 from ..core.lock import only_pass
 from ..core.step import File
+from ..plan.installed import PROGRAMS, SCRIPT
 from ..plan.release import VERSION
 
-FOLDER = "/usr/lib/bcd"
-SCRIPT = "/usr/local/sbin/bcd"
 RECORD = "program.sha256"  # of the zip that a folder was unpacked from
 PART = re.compile(r"bcd/[a-z0-9_/]+\.py")
 LONGEST_INTERPRETER = 120  # characters; the kernel reads 127 of a script's first line
 OURS = "# Made by bcd install: local edits are replaced.\n"
 BEFORE = re.compile(r"^# before: (\S+)$", re.MULTILINE)
-NAMED = re.compile(r'^sys\.path\.insert\(0, "/usr/lib/bcd/([^"/]+)"\)$', re.MULTILINE)
+NAMED = re.compile(rf'^sys\.path\.insert\(0, "{PROGRAMS}/([^"/]+)"\)$', re.MULTILINE)
 
 
 class Program(NamedTuple):
@@ -51,7 +50,7 @@ def install_result(archive: bytes, check: bool, interpreter: str = sys.executabl
         reason = "Refused" if isinstance(fault, Refused) else "StepFailed"
         told = {"reason": reason, "retryable": getattr(fault, "retryable", False), "msg": fault.message}
     except OSError as fault:
-        why = f"cannot install bcd: {fault.filename or FOLDER}: {fault.strerror}{advice(fault)}"
+        why = f"cannot install bcd: {fault.filename or PROGRAMS}: {fault.strerror}{advice(fault)}"
         told = {"reason": "StepFailed", "retryable": True, "msg": why}
     return {"changed": False, "version": VERSION, **told}
 
@@ -72,7 +71,7 @@ def _install(archive: bytes, check: bool, interpreter: str) -> dict[str, Any]:
     published, written = not is_there, there != File(text, 0o755)
     if not check:
         if published:
-            program_tree.publish(FOLDER, folder, program.parts)
+            program_tree.publish(PROGRAMS, folder, program.parts)
         if written:
             rootfs.write(SCRIPT, text.encode(), 0o755)
     removed = [] if check else _prune(host, {folder, before})
@@ -80,7 +79,7 @@ def _install(archive: bytes, check: bool, interpreter: str) -> dict[str, Any]:
         "changed": published or written or bool(removed),
         "version": VERSION,
         "sha256": program.sha256,
-        "folder": f"{FOLDER}/{folder}",
+        "folder": f"{PROGRAMS}/{folder}",
         "script": SCRIPT,
         "interpreter": interpreter,
         "removed": removed,
@@ -108,7 +107,7 @@ def render(interpreter: str, folder: str, before: str) -> str:
         + (f"# before: {before}\n" if before else "")
         + f"""import sys
 
-sys.path.insert(0, "{FOLDER}/{folder}")
+sys.path.insert(0, "{PROGRAMS}/{folder}")
 
 from bcd.front.cli import main
 
@@ -137,9 +136,9 @@ def _group(pattern: re.Pattern[str], text: str) -> str:
 def _place(program: Program) -> tuple[str, bool]:
     """The name of the program's folder, and whether it is there; one that holds something else is left alone."""
     for name in _names(program):
-        if not os.path.lexists(f"{FOLDER}/{name}"):
+        if not os.path.lexists(f"{PROGRAMS}/{name}"):
             return name, False
-        if program_tree.is_whole(FOLDER, name, program.parts):
+        if program_tree.is_whole(PROGRAMS, name, program.parts):
             return name, True
     raise AssertionError  # the names do not end
 
@@ -157,18 +156,18 @@ def _prune(host: Host, kept: set[str]) -> list[str]:
     """Remove our folders but these, while no pass runs; what a pass runs from is left for the next time."""
     found = [
         name
-        for name in host.names(FOLDER)
-        if name not in kept and (name.endswith(program_tree.DRAFT) or host.exists(f"{FOLDER}/{name}/{RECORD}"))
+        for name in host.names(PROGRAMS)
+        if name not in kept and (name.endswith(program_tree.DRAFT) or host.exists(f"{PROGRAMS}/{name}/{RECORD}"))
     ]
     if not found:
         return []
     try:
         with only_pass(host, "bcd install", wait=0):
             for name in found:
-                program_tree.discard(FOLDER, name)
+                program_tree.discard(PROGRAMS, name)
     except StepFailed:
         return []
-    return [f"{FOLDER}/{name}" for name in found]
+    return [f"{PROGRAMS}/{name}" for name in found]
 
 
 def _check_interpreter(interpreter: str) -> None:

@@ -13,15 +13,15 @@ from ..core.errors import NotKnownYet, StepFailed, Unreadable
 from ..core.lock import WAIT, only_pass
 from ..core.records import Records
 from ..look.config import refuse_if_outside
+from ..plan.installed import GROUP, SOCKET
 
-SOCKET = "/run/bcd/helper.sock"  # of the helper that is root for ordinary accounts
 NO_ROOT = (
     "node-unprivileged: this account is not root, and bcd helper, which would be root for it, does not run here: set "
     "become: true, or enroll the host with its helper"
 )
 NO_MEMBER = (
-    f"bcd helper does not take this account, which is not in the group of {SOCKET}: have root add it to the group bcd, "
-    "and log in anew"
+    f"bcd helper does not take this account, which is not in the group of {SOCKET}: have root add it to the group "
+    f"{GROUP}, and log in anew"
 )
 
 

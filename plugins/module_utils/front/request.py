@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, Union
 
 from ..core.errors import Refused
 from ..core.step import DISRUPTIONS
-from ..plan.release import VERSION
+from ..plan.release import ONE_VERSION, VERSION
 from ..plan.strict_json import parse, short
 
 UNIT = re.compile(r"[a-z0-9][a-z0-9-]{0,63}")
@@ -22,7 +22,6 @@ ID = re.compile(r"[A-Za-z0-9_]{1,80}")
 KINDS = ("cdi", "allocation-env", "k8s-token")
 LONGEST_FILE = 256 * 1024  # characters: the specification of a board of GPUs in parts has a tenth
 FAIL_ON = ("terminal", "failed", "progressing", "never")
-ONE_VERSION = "bring helper and collection to one version (role bcd_helper)"
 WORDS = {
     str: "a string",
     int: "an integer",

@@ -16,10 +16,10 @@ from typing import Any
 from ..core.errors import Fault, Refused
 from ..core.host import Host
 from ..core.secret import UNNAMED
-from ..core.state import STATE
+from ..plan.kube_seen import TOKEN_FILE
 from ..plan.unit_names import K8S_JOIN
 
-FILE = f"{STATE}/k8s/bootstrap-token"  # 0600
+FILE = TOKEN_FILE
 
 
 def refuse_other(text: str) -> None:

@@ -16,43 +16,17 @@ from typing import Any
 from ..core import local_socket
 from ..core.errors import Fault, Refused, StepFailed, Unreadable
 from ..core.host import Host
+from ..core.local_socket import LARGEST_REQUEST
 from ..core.secret import UNNAMED, Given, Secret
+from ..plan.installed import SOCKET
+from ..plan.release import ONE_VERSION
 from ..plan.unit_names import K8S_JOIN
-from .opening import NO_MEMBER, SOCKET
+from .opening import NO_MEMBER
+from .options import DEVICES, HOST
 from .single import Asked
 
 ABOVE = ("/", "/run", "/run/bcd")  # who can write one of them can put a socket of their own in the helper's place
-LARGEST = 2 * 1024 * 1024  # bytes of a request that the helper takes
-ONE_VERSION = "bring helper and collection to one version (role bcd_helper)"
 NOTHING = Given()
-# The fields of two ops, as front.request takes them; the other side is not imported here.
-HOLDS = (
-    "assignments",
-    "generation",
-    "passthrough",
-    "instances",
-    "max_cdi_version",
-    "slot_count",
-    "acknowledge",
-    "signing_key",
-    "node_id",
-    "signed_spec",
-    "max_disruption",
-)
-SECTION = (
-    "units",
-    "wire_units",
-    "known",
-    "generation",
-    "only",
-    "fail_on",
-    "fail_on_secrets",
-    "label",
-    "node_id",
-    "site",
-    "signed_spec",
-    "max_disruption",
-)
 # What the answer to each op has, and its type; one without them is a refusal, or no answer.
 ANSWERS: dict[str, dict[str, type]] = {
     "host.unit": {
@@ -104,14 +78,19 @@ def section_by_helper(params: Mapping[str, Any], check_mode: bool, plans: bool) 
     from .given import to_section
 
     given = to_section(params)
-    request = {"op": "host.section", **{name: params[name] for name in SECTION}, "plans": plans, "check": check_mode}
+    request = {
+        "op": "host.section",
+        **{name: params[name] for name in HOST if name != "secrets"},
+        "plans": plans,
+        "check": check_mode,
+    }
     applies = not (check_mode or plans) and (params["only"] is None or K8S_JOIN in params["only"])
     return _result(request, given, _token(params, given) if applies and given.secrets else None)
 
 
 def holds_by_helper(params: Mapping[str, Any], check_mode: bool) -> dict[str, Any]:
     """The result of the devices' section; raises Fault."""
-    return _result({"op": "devices", **{name: params[name] for name in HOLDS}, "check": check_mode})
+    return _result({"op": "devices", **{name: params[name] for name in DEVICES}, "check": check_mode})
 
 
 def asked_of_helper(op: str, **fields: Any) -> dict[str, Any]:
@@ -199,10 +178,10 @@ def _exchanged(request: Mapping[str, Any]) -> Any:
         text = json.dumps(request, allow_nan=False)
     except (ValueError, RecursionError) as fault:
         raise Refused(f"the options cannot be sent to bcd helper ({fault}): correct them") from None
-    if len(text) > LARGEST:
+    if len(text) > LARGEST_REQUEST:
         raise Refused(
-            f"the options are {len(text)} bytes, and bcd helper takes {LARGEST} in one request: give fewer units or "
-            "assignments at once"
+            f"the options are {len(text)} bytes, and bcd helper takes {LARGEST_REQUEST} in one request: give fewer "
+            "units or assignments at once"
         )
     try:
         answer = local_socket.exchange(SOCKET, text.encode("ascii"))

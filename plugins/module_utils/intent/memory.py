@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from ..core import state
 
 MEMORY = f"{state.STATE}/helper-intent.json"
-RECORD = f"{state.STATE}/join-record.json"
+RECORD = state.JOIN_RECORD
 LOST = "without it a spec of an older generation, and where no join record names the node one of another node, could "
 LOST += "be applied: converge with the newest signed spec right after"
 

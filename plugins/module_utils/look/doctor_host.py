@@ -17,18 +17,22 @@ from ..plan.assignment import UNIT as DEVICES
 from ..plan.doctor_seen import Agent, Config, Disk, Files, Helper, Lock, Program, Records
 from ..plan.gpu_sharing_service import SERVICE as MPS
 from ..plan.hugepages_units import SERVICE as HUGEPAGES
-from ..plan.kube_seen import JOIN_FILE
+from ..plan.installed import (
+    AGENT_SERVICE,
+    AGENT_TIMER,
+    GROUP,
+    HELPER_SERVICE,
+    HELPER_SOCKET,
+    PROGRAMS,
+    SCRIPT,
+    SOCKET,
+)
+from ..plan.kube_seen import JOIN_FILE, TOKEN_FILE
 from ..plan.mig_boot import SERVICE as MIG
 from ..plan.systemd import RUNNING, Service
 from ..plan.unit_names import ORDER
 from .systemd import has_unit, service, state
 
-SOCKET = "/run/bcd/helper.sock"
-HELPER_SOCKET, HELPER_SERVICE = "bcd-helper.socket", "bcd-helper.service"
-AGENT_TIMER, AGENT_SERVICE = "bcd-agent.timer", "bcd-agent.service"
-GROUP = "bcd"
-PROGRAM = "/usr/local/sbin/bcd"
-TOKEN = f"{STATE}/k8s/bootstrap-token"
 NO_LOGIN = ("nologin", "false")
 # Below these root writes; each directory from / down is to be root's alone.
 WRITTEN = (
@@ -40,7 +44,7 @@ WRITTEN = (
     "/etc/sysctl.d",
     "/etc/systemd/system",
     "/run/bcd/allocations",
-    "/usr/lib/bcd",
+    PROGRAMS,
     f"{STATE}/bootargs",
     f"{STATE}/events",
     f"{STATE}/holds",
@@ -118,7 +122,7 @@ def _seconds(host: Host) -> int:
 
 def installed_program(host: Host) -> Program:
     """The version of the program that is installed, by the folder that its script runs."""
-    found = re.search(r"/usr/lib/bcd/([0-9A-Za-z.+_-]+)", host.read(PROGRAM) or "")
+    found = re.search(rf"{PROGRAMS}/([0-9A-Za-z.+_-]+)", host.read(SCRIPT) or "")
     return Program(found.group(1) if found else "")
 
 
@@ -176,7 +180,7 @@ def files(host: Host, config: Config) -> Files:
 
 def _readable(host: Host, config: Config) -> tuple[tuple[str, int], ...]:
     key = next((table["signing_key"] for table in config.tables.values() if "signing_key" in table), None)
-    secret = [path for path in (TOKEN, JOIN_FILE, key) if isinstance(path, str) and path.startswith("/")]
+    secret = [path for path in (TOKEN_FILE, JOIN_FILE, key) if isinstance(path, str) and path.startswith("/")]
     shown = ((path, host.file(path)) for path in secret)
     return tuple((path, file.mode) for path, file in shown if file and file.regular and file.mode & 0o077)
 

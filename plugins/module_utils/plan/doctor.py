@@ -14,14 +14,14 @@ from typing import Callable
 from ..core.errors import SEEN_AS_ROOT, Fault, NotKnownYet
 from .doctor_gpus import GPU_CHECKS
 from .doctor_host import HOST_CHECKS
-from .doctor_seen import FAILURE, OK, WARNING, Finding, Snapshot
+from .doctor_seen import FAILURE, OK, WARNING, Finding, Snapshot, Told
 from .doctor_trust import TRUST_CHECKS
 
 LEVELS = (FAILURE, WARNING, OK)  # the worst first
 UNSEEN = "account"  # the check that names what was not seen
 FAIL_ON = ("failure", "warning", "never")
 
-Check = Callable[[Snapshot], Iterable[Finding]]
+Check = Callable[[Snapshot], Iterable[Told]]
 CHECKS: dict[str, Check] = {**TRUST_CHECKS, **HOST_CHECKS, **GPU_CHECKS}
 
 
@@ -34,7 +34,7 @@ def findings(seen: Snapshot) -> tuple[Finding, ...]:
     hidden: list[str] = []
     for name, check in CHECKS.items():
         try:
-            found += check(seen)
+            found += [Finding(name, level, message) for level, message in check(seen)]
         except NotKnownYet:
             hidden.append(name)
         except Fault as fault:

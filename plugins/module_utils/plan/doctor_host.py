@@ -11,7 +11,7 @@ from typing import Callable
 from ..core.errors import Refused
 from .allowed_clusters import KEY, NEEDED, clusters
 from .cluster_address import address
-from .doctor_seen import FAILURE, OK, WARNING, Disk, Finding, Snapshot
+from .doctor_seen import FAILURE, OK, WARNING, Disk, Snapshot, Told
 from .pins import CONFIG
 
 DAY = 86_400  # seconds
@@ -24,34 +24,31 @@ ROOM = {"/boot": 200 * MIB, "/var/lib": 1024 * MIB}
 LEAST = 16 * MIB  # below this not even records can be written
 
 
-def allowed_clusters(seen: Snapshot) -> Iterator[Finding]:
+def allowed_clusters(seen: Snapshot) -> Iterator[Told]:
     """A member's cluster is one that root allows."""
     if seen.config.fault:
         return  # said by config
-    check, joined = "allowed-clusters", seen.cluster.joined
+    joined = seen.cluster.joined
     try:
         allowed = clusters(seen.config.tables.get("kubernetes", {}).get("allowed_clusters", ""))
     except Refused as fault:
-        yield Finding(check, FAILURE, fault.message)
+        yield Told(FAILURE, fault.message)
         return
     if joined is None:
         return
     entry = f"{joined.server}#sha256:{joined.pins[0] if joined.pins else '<its CA>'}"
     if not allowed and seen.cluster.ours:
-        yield Finding(
-            check, FAILURE, f"{NEEDED}, and this machine is a member of {entry}: have root add it in {CONFIG}"
-        )
+        yield Told(FAILURE, f"{NEEDED}, and this machine is a member of {entry}: have root add it in {CONFIG}")
     elif not seen.cluster.ours:
-        yield Finding(check, OK, f"this machine was joined to {joined.server} by others, and bcd leaves that to them")
+        yield Told(OK, f"this machine was joined to {joined.server} by others, and bcd leaves that to them")
     elif not any((_address(joined.server), pin) in allowed for pin in joined.pins):
-        yield Finding(
-            check,
+        yield Told(
             WARNING,
             f"this machine is a member of {entry}, which is not among {KEY} in {CONFIG}: have root add it there, or "
             "take k8s-join out of the section",
         )
     else:
-        yield Finding(check, OK, f"{KEY} has the cluster that this machine is a member of, {joined.server}")
+        yield Told(OK, f"{KEY} has the cluster that this machine is a member of, {joined.server}")
 
 
 def _address(server: str) -> str:
@@ -61,7 +58,7 @@ def _address(server: str) -> str:
         return server
 
 
-def kubelet_certificate(seen: Snapshot) -> Iterator[Finding]:
+def kubelet_certificate(seen: Snapshot) -> Iterator[Told]:
     """The kubelet's own certificate goes on being renewed."""
     joined = seen.cluster.joined
     if joined is None:
@@ -69,57 +66,51 @@ def kubelet_certificate(seen: Snapshot) -> Iterator[Finding]:
     file = joined.certificate or "the kubelet's certificate"
     left = joined.expires - seen.time
     if not joined.expires:
-        yield Finding(
-            "kubelet-certificate", WARNING, f"{file} has no certificate to read: see journalctl -u kubelet.service"
-        )
+        yield Told(WARNING, f"{file} has no certificate to read: see journalctl -u kubelet.service")
     elif left <= 0:
-        yield Finding(
-            "kubelet-certificate",
+        yield Told(
             FAILURE,
             f"{file} ended {-left // DAY} days ago, and the cluster knows this machine no more: join it again (take "
             "k8s-join out of the section, converge, put it back)",
         )
     elif left < SOON:
-        yield Finding(
-            "kubelet-certificate",
+        yield Told(
             WARNING,
             f"{file} ends in {left // DAY} days and was not renewed: see that the cluster approves its certificate "
             "requests",
         )
     else:
-        yield Finding("kubelet-certificate", OK, f"{file} is good for {left // DAY} days")
+        yield Told(OK, f"{file} is good for {left // DAY} days")
 
 
-def swap(seen: Snapshot) -> Iterator[Finding]:
+def swap(seen: Snapshot) -> Iterator[Told]:
     """No swap beside a kubelet that does not start with it."""
     it = seen.cluster
     if it.joined is not None and it.swap and not it.swap_allowed:
-        yield Finding(
-            "swap",
+        yield Told(
             WARNING,
             f"swap is on ({', '.join(it.swap)}), and this cluster's kubelets do not start beside it: converge the "
             "host, or turn it off (swapoff -a)",
         )
 
 
-def records(seen: Snapshot) -> Iterator[Finding]:
+def records(seen: Snapshot) -> Iterator[Told]:
     """Root's records can be read."""
     for fault in seen.records.faults:
-        yield Finding("records", FAILURE, fault)
+        yield Told(FAILURE, fault)
 
 
-def debts(seen: Snapshot) -> Iterator[Finding]:
+def debts(seen: Snapshot) -> Iterator[Told]:
     """No pass has died between a step and its follow-up."""
     for unit, owed in sorted(seen.records.owed.items()):
-        yield Finding(
-            "debts",
+        yield Told(
             WARNING,
             f"{unit}: a pass ended before what had to follow ({', '.join(owed)}): converge the host, which makes up "
             "for it",
         )
 
 
-def reboot(seen: Snapshot) -> Iterator[Finding]:
+def reboot(seen: Snapshot) -> Iterator[Told]:
     """No reboot has been waited for very long."""
     waits = seen.records.reboot
     if not waits:
@@ -127,43 +118,39 @@ def reboot(seen: Snapshot) -> Iterator[Finding]:
     age = seen.records.reboot_age
     told = "; ".join(waits[unit] for unit in sorted(waits))
     if age is not None and age > OLD_REBOOT:
-        yield Finding(
-            "reboot", WARNING, f"this host has waited {age // DAY} days for a reboot: {told} (the playbook reboot)"
-        )
+        yield Told(WARNING, f"this host has waited {age // DAY} days for a reboot: {told} (the playbook reboot)")
     else:
-        yield Finding("reboot", OK, f"this host waits for a reboot: {told}")
+        yield Told(OK, f"this host waits for a reboot: {told}")
 
 
-def root_directories(seen: Snapshot) -> Iterator[Finding]:
+def root_directories(seen: Snapshot) -> Iterator[Told]:
     """Root writes below directories that only root can write."""
     for path in seen.files.open:
-        yield Finding(
-            "root-directories",
+        yield Told(
             FAILURE,
             f"{path} is not a directory only root can write: bcd will not write as root under it: make it root's "
             "(chown root, chmod go-w), and a link a directory",
         )
 
 
-def secrets(seen: Snapshot) -> Iterator[Finding]:
+def secrets(seen: Snapshot) -> Iterator[Told]:
     """Only root can read what is secret."""
     for path, mode in seen.files.readable:
-        yield Finding(
-            "secrets",
+        yield Told(
             FAILURE,
             f"{path} has the mode {mode:04o}, and others than root can read it: chmod 0600 {path}, and replace what it "
             "holds",
         )
 
 
-def disk(seen: Snapshot) -> Iterator[Finding]:
+def disk(seen: Snapshot) -> Iterator[Told]:
     """There is room for records, packages and boot images."""
     for each in seen.disks:
         left = f"{each.path} has {each.free // MIB} MiB free of {each.size // MIB} MiB"
         if each.free < LEAST:
-            yield Finding("disk", FAILURE, f"{left}: free some space, or passes will fail")
+            yield Told(FAILURE, f"{left}: free some space, or passes will fail")
         elif each.free < _room(each):
-            yield Finding("disk", WARNING, f"{left}: free some space before packages or boot images are written there")
+            yield Told(WARNING, f"{left}: free some space before packages or boot images are written there")
 
 
 def _room(each: Disk) -> int:
@@ -171,37 +158,35 @@ def _room(each: Disk) -> int:
     return min(ROOM.get(each.path, LEAST), each.size // 10)
 
 
-def lock(seen: Snapshot) -> Iterator[Finding]:
+def lock(seen: Snapshot) -> Iterator[Told]:
     """No pass has gone on for hours."""
     if seen.lock.seconds > LONG_PASS:
-        yield Finding(
-            "lock",
+        yield Told(
             WARNING,
             f"{seen.lock.holder} has held the host's lock, or at least run, for {seen.lock.seconds // 3600} hours: see "
             "what it waits for (ps --forest), before you end it",
         )
 
 
-def clock(seen: Snapshot) -> Iterator[Finding]:
+def clock(seen: Snapshot) -> Iterator[Told]:
     """The clock, by which certificates are good or over, is kept by something."""
     if seen.clock == "no":
-        yield Finding(
-            "clock",
+        yield Told(
             WARNING,
             "the clock is not synchronised, and certificates are judged by it: turn on a time service (chrony, "
             "systemd-timesyncd)",
         )
     elif seen.clock == "yes":
-        yield Finding("clock", OK, "the clock is synchronised")
+        yield Told(OK, "the clock is synchronised")
 
 
-def boot_services(seen: Snapshot) -> Iterator[Finding]:
+def boot_services(seen: Snapshot) -> Iterator[Told]:
     """What our boot services bring back at a boot came back."""
     for name in seen.failed:
-        yield Finding("boot-services", WARNING, f"{name} has failed: see journalctl -u {name}, and converge the host")
+        yield Told(WARNING, f"{name} has failed: see journalctl -u {name}, and converge the host")
 
 
-HOST_CHECKS: dict[str, Callable[[Snapshot], Iterable[Finding]]] = {
+HOST_CHECKS: dict[str, Callable[[Snapshot], Iterable[Told]]] = {
     "allowed-clusters": allowed_clusters,
     "kubelet-certificate": kubelet_certificate,
     "swap": swap,

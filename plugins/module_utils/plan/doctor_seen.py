@@ -26,6 +26,13 @@ class Finding(NamedTuple):
     message: str
 
 
+class Told(NamedTuple):
+    """What a check says; the table of checks has its name."""
+
+    level: str
+    message: str
+
+
 class Config(NamedTuple):
     """Root's config.toml by table, or in `fault` why it is not taken; `there`: the file is there at all."""
 

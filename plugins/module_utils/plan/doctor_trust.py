@@ -8,11 +8,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Callable
 
-from .doctor_seen import FAILURE, FIRST, OK, RECORD, WARNING, Finding, Snapshot
+from .doctor_seen import FAILURE, FIRST, OK, RECORD, WARNING, Snapshot, Told
+from .installed import (
+    AGENT_SERVICE,
+    AGENT_TIMER,
+    ENROLL,
+    GROUP,
+    HELPER_SERVICE,
+    HELPER_SOCKET,
+    SCRIPT,
+    SOCKET,
+)
 from .pins import CONFIG, JOIN_KEY, ROOTS
 from .systemd import Service
 
-ENROLL = "the playbook enroll"
 # As the specification words it.
 UNSIGNED = "bcd helper applies host units unsigned unless the node itself presents a trust bundle"
 KEYS = {
@@ -23,19 +32,19 @@ KEYS = {
 LATE = 3600  # seconds: the agent's timer is due every ten minutes
 
 
-def config(seen: Snapshot) -> Iterator[Finding]:
+def config(seen: Snapshot) -> Iterator[Told]:
     """config.toml is root's and can be read; no key that is nearly one of ours."""
     if seen.config.fault:
-        yield Finding("config", FAILURE, f"{seen.config.fault}: until then nothing is applied on this host")
+        yield Told(FAILURE, f"{seen.config.fault}: until then nothing is applied on this host")
         return
     for table, keys in seen.config.tables.items():
         for key in keys:
             meant = _meant(table, key)
             if meant:
                 place = f"[{table}] {key}" if table else key
-                yield Finding("config", WARNING, f"{CONFIG} has {place}, which nothing reads: is {meant} meant?")
+                yield Told(WARNING, f"{CONFIG} has {place}, which nothing reads: is {meant} meant?")
     if seen.config.there:
-        yield Finding("config", OK, f"{CONFIG} is root's, and says what is understood")
+        yield Told(OK, f"{CONFIG} is root's, and says what is understood")
 
 
 def _meant(table: str, key: str) -> str:
@@ -51,166 +60,152 @@ def _meant(table: str, key: str) -> str:
     return next((place for place, name in known.items() if close and name == close[0]), "")
 
 
-def signed_intent(seen: Snapshot) -> Iterator[Finding]:
+def signed_intent(seen: Snapshot) -> Iterator[Told]:
     """Something demands a signature wherever a helper applies what an unprivileged account asks for."""
     if seen.config.fault:
         return  # said by config
     if seen.trust.fault:
-        yield Finding("signed-intent", FAILURE, seen.trust.fault)
+        yield Told(FAILURE, seen.trust.fault)
     elif seen.trust.demand:
-        yield Finding("signed-intent", OK, f"{seen.trust.demand} a signed spec")
+        yield Told(OK, f"{seen.trust.demand} a signed spec")
     elif seen.helper.installed:
-        yield Finding(
-            "signed-intent",
+        yield Told(
             FAILURE,
             f"{UNSIGNED}: pin {ROOTS} in {CONFIG} ({ENROLL}), or join the machine again as root against a control "
             "plane that signs intent",
         )
 
 
-def node_binding(seen: Snapshot) -> Iterator[Finding]:
+def node_binding(seen: Snapshot) -> Iterator[Told]:
     """Which node specs must be for: by root's join record, or only by the first spec that came."""
     trust = seen.trust
     if seen.config.fault or trust.fault or not trust.library or not (seen.helper.installed or trust.pinned):
         return
     if not trust.demand:
-        yield Finding(
-            "node-binding",
+        yield Told(
             FAILURE,
             f"nothing is signed on this host, and no spec names the node that it is for: pin {ROOTS} in {CONFIG} "
             f"({ENROLL})",
         )
     elif trust.binding == RECORD:
-        yield Finding("node-binding", OK, f"root's join record binds this host to the node {trust.node_id}")
+        yield Told(OK, f"root's join record binds this host to the node {trust.node_id}")
     elif trust.binding == FIRST:
-        yield Finding(
-            "node-binding",
+        yield Told(
             WARNING,
             f"only the first signed spec that came binds this host to the node {trust.node_id}: if that is right, join "
             f"it again as root for a join record ({ENROLL} with bcd_config_join_record)",
         )
     else:
-        yield Finding(
-            "node-binding",
+        yield Told(
             WARNING,
             "no join record binds this host to a node, and the first signed spec that comes will, another node's too: "
             f"join it as root for a join record ({ENROLL} with bcd_config_join_record)",
         )
 
 
-def cryptography(seen: Snapshot) -> Iterator[Finding]:
+def cryptography(seen: Snapshot) -> Iterator[Told]:
     """What is pinned can be verified."""
     if seen.trust.pinned and not seen.trust.library:
-        yield Finding(
-            "cryptography",
+        yield Told(
             FAILURE,
             f"{CONFIG} pins a signer, and this host's Python has no package cryptography to verify by, so that every "
             "spec is refused: install python3-cryptography",
         )
 
 
-def helper(seen: Snapshot) -> Iterator[Finding]:
+def helper(seen: Snapshot) -> Iterator[Told]:
     """The helper's socket listens, now and after a boot, for a group that has somebody in it."""
     it = seen.helper
     if not it.installed:
         return
-    yield from _unit("helper", "bcd-helper.socket", it.socket, it.systemd)
+    yield from _unit(HELPER_SOCKET, it.socket, it.systemd)
     if it.systemd and it.socket.runs and not it.listens:
-        yield Finding(
-            "helper",
+        yield Told(
             FAILURE,
-            "/run/bcd/helper.sock is not there, and bcd-helper.socket runs: systemctl restart bcd-helper.socket",
+            f"{SOCKET} is not there, and {HELPER_SOCKET} runs: systemctl restart {HELPER_SOCKET}",
         )
     if it.service.active == "failed":
-        yield Finding("helper", FAILURE, "bcd-helper.service has failed: see journalctl -u bcd-helper.service")
+        yield Told(FAILURE, f"{HELPER_SERVICE} has failed: see journalctl -u {HELPER_SERVICE}")
     yield from _accounts(seen)
 
 
-def _accounts(seen: Snapshot) -> Iterator[Finding]:
+def _accounts(seen: Snapshot) -> Iterator[Told]:
     it = seen.helper
     if it.group is None:
-        yield Finding(
-            "helper", FAILURE, f"there is no group bcd, and only root may use the helper: make it again by {ENROLL}"
-        )
+        yield Told(FAILURE, f"there is no group {GROUP}, and only root may use the helper: make it again by {ENROLL}")
     elif not it.members:
-        yield Finding(
-            "helper",
+        yield Told(
             WARNING,
             "nobody is in the group bcd, and only root may use the helper: add the account that Ansible logs in with "
             f"({ENROLL} with bcd_config_members)",
         )
     else:
-        yield Finding("helper", OK, f"bcd helper answers root and the group bcd ({', '.join(it.members)})")
+        yield Told(OK, f"bcd helper answers root and the group bcd ({', '.join(it.members)})")
 
 
-def _unit(check: str, name: str, unit: Service, systemd: bool) -> Iterator[Finding]:
+def _unit(name: str, unit: Service, systemd: bool) -> Iterator[Told]:
     if not systemd:
-        yield Finding(check, FAILURE, f"{name} is installed, and systemd does not run here: boot the host by systemd")
+        yield Told(FAILURE, f"{name} is installed, and systemd does not run here: boot the host by systemd")
     elif not unit.runs:
         is_now = "has failed" if unit.active == "failed" else f"is {unit.active or 'not loaded'}"
-        yield Finding(check, FAILURE, f"{name} {is_now}: systemctl enable --now {name}, and see journalctl -u {name}")
+        yield Told(FAILURE, f"{name} {is_now}: systemctl enable --now {name}, and see journalctl -u {name}")
     if not unit.enabled.startswith("enabled") and systemd:
-        yield Finding(
-            check, FAILURE, f"{name} is {unit.enabled or 'not enabled'} at the next boot: systemctl enable {name}"
-        )
+        yield Told(FAILURE, f"{name} is {unit.enabled or 'not enabled'} at the next boot: systemctl enable {name}")
 
 
-def agent(seen: Snapshot) -> Iterator[Finding]:
+def agent(seen: Snapshot) -> Iterator[Told]:
     """The agent's timer runs, now and after a boot, and its last pass came to an end."""
     it = seen.agent
     if not it.installed:
         return
-    before = list(_unit("agent", "bcd-agent.timer", it.timer, seen.helper.systemd))
+    before = list(_unit(AGENT_TIMER, it.timer, seen.helper.systemd))
     yield from before
     if it.service.active == "failed":
-        yield Finding("agent", FAILURE, "bcd-agent.service has failed: see journalctl -u bcd-agent.service")
+        yield Told(FAILURE, f"{AGENT_SERVICE} has failed: see journalctl -u {AGENT_SERVICE}")
     if it.says:
-        yield Finding("agent", WARNING, f"the agent's last pass left something undone: {it.says}")
+        yield Told(WARNING, f"the agent's last pass left something undone: {it.says}")
     if before:
         return
     works = it.service.runs or it.service.active == "activating"  # systemd forgets the last end when it starts anew
     if works or it.up <= LATE or (it.age is not None and it.age <= LATE):
-        yield Finding("agent", OK, "bcd agent keeps what was applied")
+        yield Told(OK, "bcd agent keeps what was applied")
         return
     made = "has made no pass in this boot" if it.age is None else f"made its last pass {it.age // 60} minutes ago"
-    yield Finding(
-        "agent",
+    yield Told(
         WARNING,
-        f"the agent {made}, and one is due every ten minutes: see systemctl list-timers bcd-agent.timer",
+        f"the agent {made}, and one is due every ten minutes: see systemctl list-timers {AGENT_TIMER}",
     )
 
 
-def program(seen: Snapshot) -> Iterator[Finding]:
+def program(seen: Snapshot) -> Iterator[Told]:
     """The program of helper and agent is that of the collection that looks."""
     it = seen.program
     if it.installed and it.own and it.installed.partition("+")[0] != it.own:
-        yield Finding(
-            "program",
+        yield Told(
             WARNING,
             f"the program bcd on this host has version {it.installed}, and this is {it.own}: bring them to one version "
             "(the role bcd_helper)",
         )
     if not it.installed and (seen.helper.installed or seen.agent.installed):
-        yield Finding("program", FAILURE, f"/usr/local/sbin/bcd is not there, and helper or agent need it: {ENROLL}")
+        yield Told(FAILURE, f"{SCRIPT} is not there, and helper or agent need it: {ENROLL}")
 
 
-def gpu_binding(seen: Snapshot) -> Iterator[Finding]:
+def gpu_binding(seen: Snapshot) -> Iterator[Told]:
     """Passes on a host with GPUs can hold them."""
     if not seen.gpus.number:
         return
     if not seen.root and not seen.helper.listens:
-        yield Finding(
-            "gpu-binding",
+        yield Told(
             WARNING,
             f"this host has {seen.gpus.number} GPUs, and a pass by this account, which runs without root and without a "
             "helper, can hold none of them (node-unprivileged): set become: true, or enroll the host with its helper",
         )
     else:
         how = "as root" if seen.root else "through the helper"
-        yield Finding("gpu-binding", OK, f"passes that run {how} can hold this host's GPUs ({seen.gpus.number})")
+        yield Told(OK, f"passes that run {how} can hold this host's GPUs ({seen.gpus.number})")
 
 
-TRUST_CHECKS: dict[str, Callable[[Snapshot], Iterable[Finding]]] = {
+TRUST_CHECKS: dict[str, Callable[[Snapshot], Iterable[Told]]] = {
     "config": config,
     "signed-intent": signed_intent,
     "node-binding": node_binding,

@@ -15,17 +15,17 @@ from typing import Any, NamedTuple, Union
 
 from ..core.errors import Refused
 from ..core.plan import Field, Past, Plan, Todo
-from ..core.state import STATE
+from ..core.state import JOIN_RECORD
 from ..core.step import Effect, File, command_line, run
 from .allowed_clusters import clusters
 from .files import AGAIN, HEADER, drop, is_as, keep
+from .installed import GROUP
 from .pins import CONFIG, JOIN_KEY, ROOTS, Pins, pins
 from .settings import strict
 
 NAME = "host-config"
 FOLDER = CONFIG.rpartition("/")[0]
-RECORD = f"{STATE}/join-record.json"
-GROUP = "bcd"  # whose members may read it, and talk to the helper
+RECORD = JOIN_RECORD
 SIGNING_KEY = "signing_key"
 FOLDER_MODE, MODE = 0o750, 0o640
 

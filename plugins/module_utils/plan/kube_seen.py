@@ -18,6 +18,7 @@ KUBELET_FLAGS = "/var/lib/kubelet/kubeadm-flags.env"
 CONTROL_PLANE = "/etc/kubernetes/manifests/kube-apiserver.yaml"
 SOCKET = "unix:///run/containerd/containerd.sock"
 RECORD = f"{STATE}/k8s-join.json"
+TOKEN_FILE = f"{STATE}/k8s/bootstrap-token"  # 0600: laid for a pass that nobody can give the token (front.staged)
 JOIN_FILE = f"{STATE}/k8s-join.yaml"  # has the token while kubeadm runs, and never else
 BOOTSTRAP = "/etc/kubernetes/bootstrap-kubelet.conf"  # of the kubelet while it joins: has the token too
 CLEAN = "clean join"  # the debt of a join of ours: it is settled by our record, or by the cleaning

@@ -6,3 +6,4 @@
 from __future__ import annotations
 
 VERSION = "0.1.0"  # as in galaxy.yml
+ONE_VERSION = "bring helper and collection to one version (role bcd_helper)"

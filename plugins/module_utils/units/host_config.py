@@ -9,12 +9,13 @@ from ..core.host import Host
 from ..core.plan import Past, Unit
 from ..look.config import config
 from ..plan import host_config as planner
+from ..plan.installed import GROUP
 from ..plan.pins import CONFIG
 
 
 def look(host: Host, settings: planner.Settings | None, _past: Past) -> planner.Now:
     """The configuration as root may believe it (see look.config), and who may read it."""
-    group = planner.GROUP if settings is None else settings.group
+    group = GROUP if settings is None else settings.group
     return planner.Now(
         tables=config(host),
         file=host.file(CONFIG),

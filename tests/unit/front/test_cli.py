@@ -23,10 +23,10 @@ from ansible_collections.bettercompute.bcd.plugins.module_utils.core import pred
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.secret import Given
 from ansible_collections.bettercompute.bcd.plugins.module_utils.front import (
     cli,
-    cli_pass,
     cli_report,
     holds,
     opening,
+    options,
     section,
 )
 from ansible_collections.bettercompute.bcd.plugins.module_utils.look.config import OUTSIDE
@@ -432,7 +432,7 @@ def spec_of(module: str, runs: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize(
     ("options", "module", "runs"),
-    [(cli_pass.HOST, "host_section", "run_section"), (cli_pass.DEVICES, "cdi_holds", "run_holds")],
+    [(options.HOST, "host_section", "run_section"), (options.DEVICES, "cdi_holds", "run_holds")],
 )
 def test_a_pass_has_every_option_of_its_module_with_its_default(options: Any, module: str, runs: str) -> None:
     spec = spec_of(module, runs)

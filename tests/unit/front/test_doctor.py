@@ -19,9 +19,10 @@ from ansible_collections.bettercompute.bcd.plugins.module_utils.core.plan import
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.records import Records
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.step import File
 from ansible_collections.bettercompute.bcd.plugins.module_utils.front import doctor, standing, status, through_helper
-from ansible_collections.bettercompute.bcd.plugins.module_utils.front.opening import SOCKET
 from ansible_collections.bettercompute.bcd.plugins.module_utils.intent.memory import MEMORY, RECORD, Memory, render
-from ansible_collections.bettercompute.bcd.plugins.module_utils.look.doctor_host import TOKEN, WRITTEN
+from ansible_collections.bettercompute.bcd.plugins.module_utils.look.doctor_host import WRITTEN
+from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.installed import SOCKET
+from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.kube_seen import TOKEN_FILE
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.pins import CONFIG
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.release import VERSION
 from tests.cluster.control_plane import Cluster
@@ -169,7 +170,7 @@ BY_ANOTHER = json.dumps(ControlPlane().join_response("node-1", 1, []))
         (folder("/etc/sysctl.d", 0o777), "root-directories", "/etc/sysctl.d is not a directory only root can write"),
         (folder("/etc/cdi", uid=998), "root-directories", "/etc/cdi is not a directory only root can write"),
         (folder(STATE, 0o775), "root-directories", f"{STATE} is not a directory only root can write"),
-        (put(TOKEN, "abcdef.0123456789abcdef", 0o644), "secrets", f"{TOKEN} has the mode 0644"),
+        (put(TOKEN_FILE, "abcdef.0123456789abcdef", 0o644), "secrets", f"{TOKEN_FILE} has the mode 0644"),
         (says("df", Answer(0, "x\n/dev/vda1 8000000 1 1000 1% /boot\n"), "/boot"), "disk", "/boot has 0 MiB free"),
         (says("df", Answer(0, "x\n/dev/vda1 8000000 1 51200 1% /\n"), "/var/lib"), "disk", "/var/lib has 50 MiB free"),
         (says("timedatectl", Answer(0, "no\n")), "clock", "the clock is not synchronised"),
@@ -192,7 +193,7 @@ def test_a_link_in_the_place_of_each_directory_that_root_writes_below(host: Fake
 
 
 def test_a_token_of_roots_alone_is_no_finding(host: FakeHost) -> None:
-    put(TOKEN, "abcdef.0123456789abcdef", 0o600)(host)
+    put(TOKEN_FILE, "abcdef.0123456789abcdef", 0o600)(host)
     assert bad(host) == []
 
 

@@ -74,7 +74,7 @@ def started(tree: Path) -> bytes:
     assert found is not None
     for archive in (OLD, NEW, NEWER):
         parts = install.unpacked(archive).parts
-        if in_jail(tree, program_tree.is_whole, install.FOLDER, found[1], parts):
+        if in_jail(tree, program_tree.is_whole, install.PROGRAMS, found[1], parts):
             return archive
     raise AssertionError(f"the script names {found[1]}, which is not whole")
 

@@ -13,6 +13,7 @@ import re
 import jinja2
 import pytest
 
+from ansible_collections.bettercompute.bcd.plugins.module_utils.plan import installed
 from tests.tools.results import TOP
 
 ROLE = TOP / "roles" / "bcd_helper"
@@ -148,3 +149,16 @@ def test_the_socket_is_root_s_and_the_group_s() -> None:
     helper = rendered("bcd_helper", "bcd-helper.service")
     assert dict(settings(helper))["ExecStart"] == "/usr/local/sbin/bcd helper"
     assert dict(settings(helper, "Unit"))["Requires"] == "bcd-helper.socket"
+
+
+def test_the_program_knows_what_the_roles_lay_down_by_the_same_names() -> None:
+    """The sandbox, the socket's path and the names of units stand in roles and in code."""
+    socket = dict(settings((ROLE / "files" / "bcd-helper.socket").read_text(encoding="utf-8"), "Socket"))
+    assert (installed.SOCKET, installed.GROUP) == (socket["ListenStream"], socket["SocketGroup"])
+    for role, unit, word in (
+        ("bcd_helper", installed.HELPER_SERVICE, "helper"),
+        ("bcd_agent", installed.AGENT_SERVICE, "agent"),
+    ):
+        assert dict(settings(rendered(role, unit)))["ExecStart"] == f"{installed.SCRIPT} {word}"
+    assert (ROLE / "files" / installed.HELPER_SOCKET).is_file()
+    assert (ROLE.parent / "bcd_agent" / "files" / installed.AGENT_TIMER).is_file()

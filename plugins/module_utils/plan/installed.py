@@ -1,0 +1,14 @@
+# Copyright (c) 2026 bettercompute
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What enrolling lays down on a host, by the names that more than one part knows."""
+
+from __future__ import annotations
+
+SCRIPT = "/usr/local/sbin/bcd"  # the program
+PROGRAMS = "/usr/lib/bcd"  # the folders of its code, one a version
+SOCKET = "/run/bcd/helper.sock"  # of bcd helper, which is root for ordinary accounts
+GROUP = "bcd"  # who may use it, and read root's configuration
+HELPER_SOCKET, HELPER_SERVICE = "bcd-helper.socket", "bcd-helper.service"
+AGENT_TIMER, AGENT_SERVICE = "bcd-agent.timer", "bcd-agent.service"
+ENROLL = "the playbook enroll"

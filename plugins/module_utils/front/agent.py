@@ -98,7 +98,7 @@ def _demanded(host: machine.Host) -> Any:
         return None
     from ..intent.acceptance import demand
     from ..intent.memory import MEMORY, RECORD, parse
-    from ..look.root_files import root_text
+    from ..look.config import root_text
 
     memory = parse(root_text(host, MEMORY))
     return memory if demand(root, root_text(host, RECORD), memory) else None

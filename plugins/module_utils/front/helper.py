@@ -23,8 +23,8 @@ from ..core.local_server import BOUNDS, Bounds, Server, Service
 from ..core.local_socket import Peer, is_member
 from ..core.outcome import our_fault
 from ..look.config import config
-from ..plan.installed import ENROLL, GROUP
-from ..plan.pins import CONFIG, pins
+from ..plan.installed import CONFIG, ENROLL, GROUP
+from ..plan.pins import pins
 from ..plan.release import VERSION
 from ..plan.unit_names import K8S_JOIN
 from . import request as asking

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def trust(host: Host) -> Trust:
     """Raises NotKnownYet for what this account may not see."""
     from ..intent import memory as kept
-    from ..look.root_files import root_text
+    from ..look.config import root_text
 
     try:
         pins = pinned(host)

@@ -10,7 +10,7 @@ from typing import Any, Callable, NamedTuple, TypeVar
 
 from ..core.errors import NotKnownYet
 from ..core.host import Host
-from ..look.config import pinned
+from ..look.config import pinned, says_nothing
 
 Agreed = TypeVar("Agreed")
 
@@ -43,6 +43,8 @@ def agreed(host: Host, signed_spec: Mapping[str, Any] | None, agree: Callable[[I
     What `agree` raises is raised before anything is remembered: a request that is refused writes nothing.
     """
     try:
+        if signed_spec is None and says_nothing(host):
+            return None
         root = pinned(host)
     except NotKnownYet:  # root sees it
         root = None

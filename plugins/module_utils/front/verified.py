@@ -10,7 +10,8 @@ from typing import Any, Callable
 
 from ..core.errors import NotKnownYet, Refused, StepFailed
 from ..core.host import Host, advice
-from ..plan.pins import CONFIG, JOIN_KEY, ROOTS, Pins
+from ..plan.installed import CONFIG
+from ..plan.pins import JOIN_KEY, ROOTS, Pins
 from .trust import Agreed, Intent
 
 UNPINNED = (
@@ -24,7 +25,7 @@ def accepted(host: Host, root: Pins, signed_spec: Mapping[str, Any], agree: Call
     from ..intent.acceptance import accept
     from ..intent.envelope import envelope
     from ..intent.memory import MEMORY, RECORD, parse, render
-    from ..look.root_files import root_text
+    from ..look.config import root_text
 
     if not root:
         raise Refused(UNPINNED)
@@ -57,7 +58,7 @@ def refuse_unsigned(host: Host, root: Pins) -> None:
     """Raise Refused where root's pins, its join record, or a bundle that it accepted demand a signature."""
     from ..intent.acceptance import demand
     from ..intent.memory import MEMORY, RECORD, Memory, parse
-    from ..look.root_files import root_text
+    from ..look.config import root_text
 
     if root.roots:  # nothing else counts then, nor needs to be read
         why = demand(root, None, Memory())

@@ -1,19 +1,24 @@
 # Copyright (c) 2026 bettercompute
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What root's own configuration allows on this host."""
+"""Root's own files, which decide what root does here: believed only where no other account could have put them there.
+
+And what its configuration allows on this host.
+"""
 
 from __future__ import annotations
 
 import re
-from typing import Union
+from typing import TYPE_CHECKING, Union
 
 from ..core.errors import Refused
 from ..core.host import Host
 from ..core.step import File
-from ..plan.pins import CONFIG, Pins, pins
+from ..plan.installed import CONFIG
 
-DIRECTORIES = ("/", "/etc", "/etc/bcd")
+if TYPE_CHECKING:
+    from ..plan.pins import Pins
+
 MEND = "make it root's, writable by no one else"
 OUTSIDE = "host.unit: this host's configuration is managed outside bcd ([host] units = false in root's config.toml)"
 
@@ -64,20 +69,30 @@ def _scalar(text: str) -> Scalar:
 
 def config(host: Host) -> dict[str, dict[str, Scalar]]:
     """The configuration, empty when there is none; raises Refused when another account could have written it."""
-    for directory in (
-        DIRECTORIES if host.uid() == 0 else ()
-    ):  # who can write one of them can put another file, or none, in its place
-        above = host.file(directory)
-        if above is not None and not only_roots(above):
+    text = root_text(host, CONFIG)
+    return {"": {}} if text is None else parse_config(text)
+
+
+def root_text(host: Host, path: str) -> str | None:
+    """The text of a file of root's own, None when it is absent.
+
+    Raises Refused for a file that is another's, a symbolic link or open to others' writing. And for a directory above
+    it that is, where this process is root: who can write there can put another file, or none, in its place.
+    """
+    above = path if host.uid() == 0 else ""
+    while above:
+        above = above.rpartition("/")[0]
+        folder = host.file(above or "/")
+        if folder is not None and not only_roots(folder):
             raise Refused(
-                f"{directory} is not a directory only root can write, and {CONFIG} decides what root does: {MEND}"
+                f"{above or '/'} is not a directory only root can write, and {path} decides what root does: {MEND}"
             )
-    seen = host.file(CONFIG)
+    seen = host.file(path)
     if seen is None:
-        return {"": {}}
+        return None
     if not seen.regular or not only_roots(seen):
-        raise Refused(f"{CONFIG} must be a regular file root owns that no one else can write")
-    return parse_config(seen.text)
+        raise Refused(f"{path} must be a regular file root owns that no one else can write")
+    return seen.text
 
 
 def only_roots(seen: File) -> bool:
@@ -94,6 +109,13 @@ def refuse_if_outside(host: Host) -> None:
         raise Refused(OUTSIDE)
 
 
+def says_nothing(host: Host) -> bool:
+    """Whether root's configuration is not there, or has no key: then nothing is pinned either."""
+    return not any(config(host).values())
+
+
 def pinned(host: Host) -> Pins:
     """Who may sign for this host; raises Refused for a pin that is malformed."""
+    from ..plan.pins import pins
+
     return pins(config(host))

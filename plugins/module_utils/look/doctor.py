@@ -13,8 +13,8 @@ from ..core.outcome import our_fault
 from ..core.records import Records as Kept
 from ..core.unknown import Unknown, later
 from ..plan.doctor_seen import Cluster, Config, Gpus, Iommu, Snapshot, Specs
+from ..plan.installed import CONFIG
 from ..plan.kube_seen import RECORD
-from ..plan.pins import CONFIG
 from .doctor_holds import holds
 from .doctor_host import agent, clock, disks, failed, files, helper, installed_program, lock, read_as_root, records
 

@@ -12,12 +12,12 @@ from typing import Any
 
 from ..core.errors import Refused
 from .cluster_address import FORM, address, pin
+from .installed import CONFIG
 from .kube_seen import Settings
 from .unit_names import K8S_JOIN as UNIT
 
 KEY = "[kubernetes] allowed_clusters"
 NEEDED = f"joining a Kubernetes cluster needs {KEY} in bcd's config"
-PLACE = "/etc/bcd/config.toml"
 ENTRY = f"{FORM}#sha256:<64 hex digits>"
 MEND = "have root correct it"
 
@@ -30,7 +30,7 @@ def clusters(text: Any) -> tuple[Cluster, ...]:
     `text` is what the configuration has there, "" where it has nothing.
     """
     if not isinstance(text, str):
-        raise Refused(f"{UNIT}: {KEY} in {PLACE} is {text!r}, and takes a string of {ENTRY}: {MEND}")
+        raise Refused(f"{UNIT}: {KEY} in {CONFIG} is {text!r}, and takes a string of {ENTRY}: {MEND}")
     return tuple(_cluster(entry.strip()) for entry in text.split(",")) if text.strip() else ()
 
 
@@ -42,7 +42,7 @@ def _cluster(entry: str) -> Cluster:
         return address(server), pin(pinned)
     except ValueError as fault:
         raise Refused(
-            f"{UNIT}: {KEY} in {PLACE} has the entry {entry!r}, which is not {ENTRY} ({fault}): {MEND}"
+            f"{UNIT}: {KEY} in {CONFIG} has the entry {entry!r}, which is not {ENTRY} ({fault}): {MEND}"
         ) from None
 
 
@@ -53,10 +53,12 @@ def refuse_others(want: Settings, text: Any) -> None:
         return
     asked = f"{want.api_server}#sha256:{want.pin}"
     if not allowed:
-        raise Refused(f"{UNIT}: {NEEDED} ({PLACE}): have root add {asked} there, if this machine may join that cluster")
+        raise Refused(
+            f"{UNIT}: {NEEDED} ({CONFIG}): have root add {asked} there, if this machine may join that cluster"
+        )
     same = [known for server, known in allowed if server == want.api_server]
     differs = f" (it is there with sha256:{' and sha256:'.join(same)})" if same else ""
     raise Refused(
-        f"{UNIT}: {asked} is not among {KEY} in {PLACE}{differs}: have root add it there, or correct apiServer and "
+        f"{UNIT}: {asked} is not among {KEY} in {CONFIG}{differs}: have root add it there, or correct apiServer and "
         "caCertSha256"
     )

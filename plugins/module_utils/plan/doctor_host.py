@@ -12,7 +12,7 @@ from ..core.errors import Refused
 from .allowed_clusters import KEY, NEEDED, clusters
 from .cluster_address import address
 from .doctor_seen import FAILURE, OK, WARNING, Disk, Snapshot, Told
-from .pins import CONFIG
+from .installed import CONFIG
 
 DAY = 86_400  # seconds
 SOON = 7 * DAY  # as k8s-join notes it: a kubelet renews its certificate, of a year, long before

@@ -12,6 +12,7 @@ from .doctor_seen import FAILURE, FIRST, OK, RECORD, WARNING, Snapshot, Told
 from .installed import (
     AGENT_SERVICE,
     AGENT_TIMER,
+    CONFIG,
     ENROLL,
     GROUP,
     HELPER_SERVICE,
@@ -19,7 +20,7 @@ from .installed import (
     SCRIPT,
     SOCKET,
 )
-from .pins import CONFIG, JOIN_KEY, ROOTS
+from .pins import JOIN_KEY, ROOTS
 from .systemd import Service
 
 # As the specification words it.

@@ -19,8 +19,8 @@ from ..core.state import JOIN_RECORD
 from ..core.step import Effect, File, command_line, run
 from .allowed_clusters import clusters
 from .files import AGAIN, HEADER, drop, is_as, keep
-from .installed import GROUP
-from .pins import CONFIG, JOIN_KEY, ROOTS, Pins, pins
+from .installed import CONFIG, GROUP
+from .pins import JOIN_KEY, ROOTS, Pins, pins
 from .settings import strict
 
 NAME = "host-config"

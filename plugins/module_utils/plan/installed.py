@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+CONFIG = "/etc/bcd/config.toml"  # root's own: who may sign, what may be joined, whether the host is ours
 SCRIPT = "/usr/local/sbin/bcd"  # the program
 PROGRAMS = "/usr/lib/bcd"  # the folders of its code, one a version
 SOCKET = "/run/bcd/helper.sock"  # of bcd helper, which is root for ordinary accounts

@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from ..core.errors import Refused
+from .installed import CONFIG
 
-CONFIG = "/etc/bcd/config.toml"
 ROOTS, JOIN_KEY = "command_root_sha256", "join_signing_key_pin"
 MEND = "have root correct it"
 NEARLY = ("commandroot", "joinsigning", "joinpin", "joinkey")  # how a key begins that was meant for one of the two

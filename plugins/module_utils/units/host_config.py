@@ -9,8 +9,7 @@ from ..core.host import Host
 from ..core.plan import Past, Unit
 from ..look.config import config
 from ..plan import host_config as planner
-from ..plan.installed import GROUP
-from ..plan.pins import CONFIG
+from ..plan.installed import CONFIG, GROUP
 
 
 def look(host: Host, settings: planner.Settings | None, _past: Past) -> planner.Now:

@@ -24,7 +24,7 @@ from ansible_collections.bettercompute.bcd.plugins.module_utils.front import age
 from ansible_collections.bettercompute.bcd.plugins.module_utils.front.single import Asked, unit_result
 from ansible_collections.bettercompute.bcd.plugins.module_utils.intent.memory import MEMORY, RECORD
 from ansible_collections.bettercompute.bcd.plugins.module_utils.look.config import OUTSIDE
-from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.pins import CONFIG
+from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.installed import CONFIG
 from ansible_collections.bettercompute.bcd.plugins.module_utils.units import catalog
 from tests.pki import ControlPlane
 from tests.unit.fake_host import FakeHost, Killed

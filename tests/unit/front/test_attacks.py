@@ -38,7 +38,7 @@ from ansible_collections.bettercompute.bcd.plugins.module_utils.core.step import
 from ansible_collections.bettercompute.bcd.plugins.module_utils.front import holds, opening, section
 from ansible_collections.bettercompute.bcd.plugins.module_utils.front.single import Asked, unit_result
 from ansible_collections.bettercompute.bcd.plugins.module_utils.intent.memory import MEMORY, RECORD
-from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.pins import CONFIG
+from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.installed import CONFIG
 from ansible_collections.bettercompute.bcd.plugins.module_utils.units.sysctl import UNIT
 from tests import pki
 from tests.pki import ControlPlane, text

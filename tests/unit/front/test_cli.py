@@ -30,7 +30,7 @@ from ansible_collections.bettercompute.bcd.plugins.module_utils.front import (
     section,
 )
 from ansible_collections.bettercompute.bcd.plugins.module_utils.look.config import OUTSIDE
-from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.pins import CONFIG
+from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.installed import CONFIG
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.release import VERSION
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.unit_names import ORDER
 from ansible_collections.bettercompute.bcd.plugins.module_utils.units import catalog

@@ -21,9 +21,8 @@ from ansible_collections.bettercompute.bcd.plugins.module_utils.core.step import
 from ansible_collections.bettercompute.bcd.plugins.module_utils.front import doctor, standing, status, through_helper
 from ansible_collections.bettercompute.bcd.plugins.module_utils.intent.memory import MEMORY, RECORD, Memory, render
 from ansible_collections.bettercompute.bcd.plugins.module_utils.look.doctor_host import WRITTEN
-from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.installed import SOCKET
+from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.installed import CONFIG, SOCKET
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.kube_seen import TOKEN_FILE
-from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.pins import CONFIG
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.release import VERSION
 from tests.cluster.control_plane import Cluster
 from tests.gpu.fake import GpuHost

@@ -23,8 +23,7 @@ from ansible_collections.bettercompute.bcd.plugins.module_utils.front import (
 )
 from ansible_collections.bettercompute.bcd.plugins.module_utils.intent.memory import MEMORY, RECORD
 from ansible_collections.bettercompute.bcd.plugins.module_utils.look.config import OUTSIDE
-from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.installed import SOCKET
-from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.pins import CONFIG
+from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.installed import CONFIG, SOCKET
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.release import VERSION
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.status_text import COLUMNS
 from ansible_collections.bettercompute.bcd.plugins.module_utils.units import catalog

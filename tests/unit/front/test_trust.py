@@ -18,7 +18,7 @@ from ansible_collections.bettercompute.bcd.plugins.module_utils.core.predict imp
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.step import File
 from ansible_collections.bettercompute.bcd.plugins.module_utils.front.trust import Intent, agreed, intend
 from ansible_collections.bettercompute.bcd.plugins.module_utils.intent.memory import MEMORY, RECORD, parse
-from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.pins import CONFIG
+from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.installed import CONFIG
 from tests.pki import ControlPlane
 from tests.unit.fake_host import FakeHost
 

@@ -154,7 +154,7 @@ def test_the_socket_is_root_s_and_the_group_s() -> None:
 def test_the_program_knows_what_the_roles_lay_down_by_the_same_names() -> None:
     """The sandbox, the socket's path and the names of units stand in roles and in code."""
     socket = dict(settings((ROLE / "files" / "bcd-helper.socket").read_text(encoding="utf-8"), "Socket"))
-    assert (installed.SOCKET, installed.GROUP) == (socket["ListenStream"], socket["SocketGroup"])
+    assert (socket["ListenStream"], socket["SocketGroup"]) == (installed.SOCKET, installed.GROUP)
     for role, unit, word in (
         ("bcd_helper", installed.HELPER_SERVICE, "helper"),
         ("bcd_agent", installed.AGENT_SERVICE, "agent"),

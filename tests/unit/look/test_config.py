@@ -18,7 +18,8 @@ from ansible_collections.bettercompute.bcd.plugins.module_utils.look.config impo
     pinned,
     refuse_if_outside,
 )
-from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.pins import CONFIG, Pins, pins
+from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.installed import CONFIG
+from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.pins import Pins, pins
 from tests.unit.fake_host import FakeHost
 
 OUTSIDE = "host.unit: this host's configuration is managed outside bcd ([host] units = false in root's config.toml)"

@@ -9,7 +9,7 @@ import pytest
 
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.errors import Refused
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.step import File
-from ansible_collections.bettercompute.bcd.plugins.module_utils.look.root_files import root_text
+from ansible_collections.bettercompute.bcd.plugins.module_utils.look.config import root_text
 from tests.unit.fake_host import FakeHost
 
 PATH = "/var/lib/bcd-hostconfig/join-record.json"

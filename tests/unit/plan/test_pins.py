@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.errors import Refused
-from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.pins import CONFIG, Pins, pins
+from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.installed import CONFIG
+from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.pins import Pins, pins
 
 ONE, TWO = "0f" * 32, "a1" * 32
 KEY = "sha256/" + base64.b64encode(bytes(range(32))).decode()

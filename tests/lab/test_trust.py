@@ -34,11 +34,10 @@ SERVICE = "bcd-helper.service"
 # Of what systemd finds: a service without any setting has 9.6. What is left open is what passes do (see the role).
 EXPOSURE = 7.0
 PERIOD = 15  # seconds between the agent's passes here
-# What the agent's timer has in the story: a short period and no chance.
+# What the agent's timer has in the story: a short period and no chance. The first line empties the whole list.
 TIMER = f"""[Timer]
 OnBootSec=
 OnBootSec=5s
-OnUnitInactiveSec=
 OnUnitInactiveSec={PERIOD}s
 RandomizedDelaySec=0
 AccuracySec=1s

@@ -10,10 +10,7 @@ from typing import Any
 from ansible.module_utils.basic import AnsibleModule
 
 from ..core.plan import Unit
-from ..plan.settings import wire_settings
-from .given import to_unit
 from .result import valid
-from .single import Asked, gathered, unit_result
 
 
 def start(argument_spec: dict[str, Any], **rules: Any) -> AnsibleModule:
@@ -23,6 +20,10 @@ def start(argument_spec: dict[str, Any], **rules: Any) -> AnsibleModule:
 
 def run_unit(unit: Unit, argument_spec: dict[str, Any]) -> None:
     """Converge one unit by the options of its module, and exit."""
+    from ..plan.settings import wire_settings  # here, since a pass over the whole host needs none of these
+    from .given import to_unit
+    from .single import Asked, gathered, unit_result
+
     module = start(argument_spec)
     params = module.params
     if params["state"] == "gathered":

@@ -33,7 +33,7 @@ OPTIONS = ("units", "wire_units", "known", "generation", "signed_spec", "secrets
 # Bytes of the project's files that a quiet pass over a converged host imports: "" whatever the section names, and each
 # unit beside that, were it alone. A little above what is measured: raise one for a reason, lower it with what is won.
 BUDGET = {
-    "": 98000,
+    "": 102500,
     "kernel-modules": 36500,
     "sysctl": 21600,
     "hugepages": 51250,
@@ -46,8 +46,9 @@ BUDGET = {
     "gpu-sharing": 125500,
     "container-toolkit": 143000,
 }
-# All together, on the host of these tests; and on one without NVSwitches whose GPUs are shared by time.
-WHOLE, PLAIN = 585000, 526000
+# All together, on the host of these tests; and on one without NVSwitches whose GPUs are shared by time. Among it is the
+# gate of signed specs (front.trust, and root's configuration), which has to be asked where nothing is signed, too.
+WHOLE, PLAIN = 598000, 539000
 
 
 def go(host: Host, units: dict[str, Any] = UNITS) -> dict[str, Any]:
@@ -230,6 +231,7 @@ def test_a_quiet_pass_over_a_plain_host_imports_less() -> None:
     told = quiet(host, units)
     assert sum(told["files"].values()) <= PLAIN
     for_others = {"plan.gpu_sharing_daemon", "plan.fabric_manager_service", "plan.packages", "core.predict"}
+    for_others |= {"front.asked", "front.repairs", "front.verified", "plan.pins", "plan.agreement", "intent.acceptance"}
     assert for_others & {*told["files"]} == set()
 
 

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 from ..core.errors import NotKnownYet, Refused, StepFailed
@@ -49,15 +48,11 @@ def _remembered(told: Trust, pins: Pins, memory: Memory) -> Trust:
 
 
 def _verified(told: Trust, pins: Pins, record: str | None, memory: Memory) -> Trust:
-    from ..intent.acceptance import demand, join_record
-    from ..plan.wire import once
+    from ..intent.acceptance import demand, recorded
 
-    if record is not None:
-        try:
-            value = json.loads(record, object_pairs_hook=once)
-        except (ValueError, RecursionError):
-            value = None  # which is no join record, and refused as such
-        node = join_record(value, pins).node_id
+    response = recorded(pins, record)
+    if response is not None:
+        node = response.node_id
         generation = told.generation if told.node_id in ("", node) else -1  # as another node it starts over
         told = told._replace(node_id=node, binding=RECORD, generation=generation)
     return told._replace(demand=demand(pins, record, memory))

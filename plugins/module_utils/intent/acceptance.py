@@ -21,6 +21,7 @@ from .memory import MEMORY, RECORD, Memory
 OLDER = "an older one is a rollback: give the newest"
 AGAIN = "have the control plane sign for this host"
 OVER = f"where the control plane started over, enroll this host as a new node, or have root move {MEMORY} away"
+JOINED = "the join record"
 NO_BUNDLE = body.TrustBundle(-1, frozenset())
 
 
@@ -39,7 +40,7 @@ def accept(signed: Envelope, pins: Pins, record: str | None, memory: Memory, now
     """
     from .verify import verify_chain
 
-    joined = _joined(pins, record)
+    joined = recorded(pins, record)
     memory = _of_this_node(memory, joined)
     roots, memory = _roots(signed, pins, joined, memory)
     digest = hashlib.sha256(signed.body).hexdigest()
@@ -62,7 +63,7 @@ def demand(pins: Pins, record: str | None, memory: Memory) -> str:
     """
     if pins.roots:
         return f"{ROOTS} in root's config.toml demands"
-    joined = _joined(pins, record)
+    joined = recorded(pins, record)
     if memory.signed and memory.bundle_key == pins.join_key:
         return f"trust bundle {memory.bundle_version}, which this host accepted, has roots and demands"
     if joined is None:
@@ -74,24 +75,26 @@ def join_record(value: Any, pins: Pins) -> body.JoinResponse:
     """The response of the control plane to a join, in its envelope; Refused unless the pinned key signed it."""
     from .verify import verify_pinned
 
-    signed = envelope(value, "the join record")
+    signed = envelope(value, JOINED)
     if not pins.join_key:
         raise Refused(
             f"the join record is there, and root's config.toml has no {JOIN_KEY} to verify it by: pin the key, or move "
             f"{RECORD} away"
         )
-    verify_pinned(signed, body.JOIN_RESPONSE, pins.join_key, "the join record")
+    verify_pinned(signed, body.JOIN_RESPONSE, pins.join_key, JOINED)
     return body.join_response(signed.body)
 
 
-def _joined(pins: Pins, record: str | None) -> body.JoinResponse | None:
+def recorded(pins: Pins, record: str | None) -> body.JoinResponse | None:
+    """What the text of root's join record says, None where there is none; raises Refused, and names the file."""
     if record is None:
         return None
     from ..plan.wire import once
 
     try:
         value = json.loads(record, object_pairs_hook=once)
-    except (ValueError, RecursionError):
+        envelope(value, JOINED)
+    except (ValueError, RecursionError, Refused):
         raise Refused(f"{RECORD} is no join record: {AGAIN} again (the playbook enroll), or move it away") from None
     return join_record(value, pins)
 

@@ -20,6 +20,7 @@ MOST_SIGNATURE = 1024  # bytes; RSA of 8192 bits
 MOST_CERTIFICATES = 8
 MOST_PEM = 16 * 1024  # characters of one certificate
 AGAIN = "take the envelope as sign_spec returned it"
+ISSUED = "take it as the control plane issued it"  # a join record, which sign_spec has no part in
 
 
 class Envelope(NamedTuple):
@@ -37,13 +38,13 @@ class Envelope(NamedTuple):
 def envelope(value: Any, what: str = SPEC) -> Envelope:
     """The envelope in its wire form; raises Refused for a field too many or too few, of another type, or too large."""
     if not isinstance(value, Mapping):
-        raise Refused(f"{what} is no mapping of {', '.join(FIELDS)}: {AGAIN}")
+        raise Refused(f"{what} is no mapping of {', '.join(FIELDS)}: {_again(what)}")
     allowed = (*FIELDS, BUNDLE) if what == SPEC else FIELDS
     unknown = sorted(repr(name)[:80] for name in value if name not in allowed)
     missing = [name for name in FIELDS if name not in value]
     if unknown or missing:
         fault = f"has {', '.join(unknown[:4])}, which is no field of it" if unknown else f"has no {missing[0]}"
-        raise Refused(f"{what} {fault}: {AGAIN}")
+        raise Refused(f"{what} {fault}: {_again(what)}")
     bundle = value.get(BUNDLE)
     return Envelope(
         _bytes(value["body"], f"{what}.body", MOST_BODY),
@@ -63,24 +64,30 @@ def rendered(signed: Envelope) -> dict[str, Any]:
     return told if signed.trust_bundle is None else {**told, BUNDLE: rendered(signed.trust_bundle)}
 
 
+def _again(at: str) -> str:
+    return AGAIN if at.startswith(SPEC) else ISSUED
+
+
 def _bytes(value: Any, at: str, most: int) -> bytes:
     if not isinstance(value, str):
-        raise Refused(f"{at} is no text in base64: {AGAIN}")
+        raise Refused(f"{at} is no text in base64: {_again(at)}")
     if len(value) > (most + 2) // 3 * 4:
-        raise Refused(f"{at} has {len(value)} characters, and more than {most} bytes are not taken: {AGAIN}")
+        raise Refused(f"{at} has {len(value)} characters, and more than {most} bytes are not taken: {_again(at)}")
     try:
         data = base64.b64decode(value.encode("ascii"), validate=True)
     except (binascii.Error, ValueError):
         data = b""
     if not data or base64.b64encode(data).decode() != value:  # one text of one value
-        raise Refused(f"{at} is no text in base64: {AGAIN}")
+        raise Refused(f"{at} is no text in base64: {_again(at)}")
     return data
 
 
 def _certificates(value: Any, at: str) -> tuple[str, ...]:
     if not isinstance(value, (list, tuple)) or not value or len(value) > MOST_CERTIFICATES:
-        raise Refused(f"{at} is no list of 1 to {MOST_CERTIFICATES} certificates: {AGAIN}")
+        raise Refused(f"{at} is no list of 1 to {MOST_CERTIFICATES} certificates: {_again(at)}")
     for number, text in enumerate(value):
         if not isinstance(text, str) or len(text) > MOST_PEM:
-            raise Refused(f"{at}[{number}] is no certificate in PEM form of at most {MOST_PEM} characters: {AGAIN}")
+            raise Refused(
+                f"{at}[{number}] is no certificate in PEM form of at most {MOST_PEM} characters: {_again(at)}"
+            )
     return tuple(value)

@@ -133,7 +133,7 @@ def read_as_root(host: Host, name: str) -> None:
 
 def records(host: Host) -> Records:
     """Root's records: what is damaged, owed and waited for."""
-    for name in ("applied", "owed", "tried", "reboot"):
+    for name in ("applied", "owed", "tried", "reboot", "asked"):
         read_as_root(host, name)
     kept = Kept(host)
     faults: dict[str, None] = {}
@@ -141,6 +141,7 @@ def records(host: Host) -> Records:
     reboot: dict[str, str] = {}
     try:
         kept.applied()
+        kept.asked()
         owed = {unit: tuple(sorted(kept.past(unit).owed)) for unit in (*ORDER, DEVICES)}
         reboot = kept.reboot_reasons()
     except StepFailed as fault:

@@ -148,7 +148,7 @@ BY_ANOTHER = json.dumps(ControlPlane().join_response("node-1", 1, []))
         (folder("/etc/bcd", 0o775), "config", "/etc/bcd is not a directory only root can write"),
         (put(CONFIG, "command_root_sha256 = 'ab'\n"), "signed-intent", "takes SHA-256 digests of 64 hex digits"),
         (put(CONFIG, PLANE.config(join=True, more="[kubernetes]\nallowed_clusters = 'x'")), "allowed-clusters", "'x'"),
-        (put(RECORD, "{"), "signed-intent", "the join record"),
+        (put(RECORD, "{"), "signed-intent", f"{RECORD} is no join record"),
         (put(RECORD, BY_ANOTHER), "signed-intent", "the join record"),
         (put(MEMORY, "{}"), "signed-intent", f"{MEMORY} is not a record of version 1"),
         (without(RECORD), "node-binding", "no join record binds this host to a node"),
@@ -164,6 +164,7 @@ BY_ANOTHER = json.dumps(ControlPlane().join_response("node-1", 1, []))
         (put("/usr/local/sbin/bcd", SCRIPT.format("0.0.9+aa")), "program", "on this host has version 0.0.9+aa"),
         (without("/usr/local/sbin/bcd"), "program", "/usr/local/sbin/bcd is not there"),
         (put(f"{STATE}/applied.json", "{"), "records", f"{STATE}/applied.json is not a record of version 1"),
+        (put(f"{STATE}/asked.json", "{"), "records", f"{STATE}/asked.json is not a record of version 1"),
         (put(f"{STATE}/k8s-join.json", "{"), "records", f"{STATE}/k8s-join.json is not a record of version 1"),
         (lambda host: Records(host).owe("cpu", ("update-grub",)), "debts", "what had to follow (update-grub)"),
         (folder("/etc/sysctl.d", 0o777), "root-directories", "/etc/sysctl.d is not a directory only root can write"),
@@ -189,6 +190,18 @@ def test_each_thing_that_goes_wrong(host: FakeHost, change: Change, check: str, 
 def test_a_link_in_the_place_of_each_directory_that_root_writes_below(host: FakeHost, path: str) -> None:
     host.links[path] = "/home/bcd/evil"
     assert ("root-directories", True) in [(name, message.startswith(f"{path} is not a")) for name, message in bad(host)]
+
+
+@pytest.mark.parametrize("text", ["{", "null", '{"version": 1}', '{"body": "", "body": ""}', '"text"'])
+def test_a_damaged_join_record_is_told_by_its_path_and_what_to_do(host: FakeHost, text: str) -> None:
+    host.put(RECORD, text)
+    assert [told for told in bad(host) if told[0] == "signed-intent"] == [
+        (
+            "signed-intent",
+            f"{RECORD} is no join record: have the control plane sign for this host again (the playbook enroll), or "
+            "move it away",
+        )
+    ]
 
 
 def test_a_token_of_roots_alone_is_no_finding(host: FakeHost) -> None:

@@ -197,12 +197,11 @@ def _host(options: Mapping[str, Any], host: machine.Host, records: Records) -> E
     from . import staged
     from .section import converge_section
 
-    join = staged.join_of(options["units"], None, options["signed_spec"])
-    ended = converge_section({**options, "secrets": staged.secrets(host, join)}, host, records)
-    staged.forget(host)
+    ended = converge_section(staged.with_token(host, options), host, records)
     if ended.fault is not None:
         return _of_fault(ended.fault)
     results = [render(outcome) for outcome in ended.outcomes]
+    staged.forget(host, results)
     return End(_status(ended.outcomes, results), ended.state, section.message_of(results), _repairs(results))
 
 

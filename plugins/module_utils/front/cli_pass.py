@@ -69,9 +69,8 @@ def _host(options: Mapping[str, Any], plans: bool) -> Mapping[str, Any]:
         return section_result(options, plans, plans)
     from . import staged
 
-    join = staged.join_of(options["units"], options["wire_units"], options["signed_spec"])
-    result = section_result({**options, "secrets": staged.secrets(host, join)}, False)
-    staged.forget(host)
+    result = section_result(staged.with_token(host, options), False)
+    staged.forget(host, result["units"])
     return result
 
 

@@ -28,7 +28,7 @@ from ..plan.pins import pins
 from ..plan.release import VERSION
 from ..plan.unit_names import K8S_JOIN
 from . import request as asking
-from .result import failed, render, valid
+from .result import failed, of_fault, render, valid
 
 HANDED = 3  # the descriptor that systemd passes first, SD_LISTEN_FDS_START of sd_listen_fds(3)
 USAGE = 64
@@ -114,10 +114,10 @@ def answer(data: bytes, peer: Peer) -> bytes:
         asked = asking.request(data)
         result = _result(asked)
     except Fault as fault:
-        result = _failure(fault)
+        result = of_fault(fault)
     except Exception as fault:  # noqa: BLE001 - whatever it is, somebody waits for an answer
         say(f"a fault of the collection's own for uid {peer.uid}: {type(fault).__name__}")
-        result = _failure(StepFailed(f"bcd helper: {our_fault(fault)}", retryable=False))
+        result = of_fault(StepFailed(f"bcd helper: {our_fault(fault)}", retryable=False))
     say(f"{_subject(asked)} for uid {peer.uid}: {_outcome(result)}")
     return _text(result)
 
@@ -125,7 +125,7 @@ def answer(data: bytes, peer: Peer) -> bytes:
 def refusal(why: str, retryable: bool, peer: Peer) -> bytes:
     """The answer to what was not even read, or came to nothing."""
     say(f"a request for uid {peer.uid}: {why}")
-    return _text(_failure(StepFailed(why) if retryable else Refused(why)))
+    return _text(of_fault(StepFailed(why) if retryable else Refused(why)))
 
 
 def _result(asked: asking.Request) -> dict[str, Any]:
@@ -166,12 +166,12 @@ def _unit(asked: asking.UnitRequest) -> dict[str, Any]:
     from . import staged
 
     host = machine.Host()
-    join = asked.settings or staged.join_of(None, None, asked.signed_spec)
+    join = asked.settings or staged.join_of({"signed_spec": asked.signed_spec})
     reference, token = next(iter(staged.secrets(host, join).items()), ("", ""))
     given = to_unit({**names, "join_token_ref": reference, "token": token})
     result = unit_result(found, Asked(asked.settings, asked.signed_spec, asked.max_disruption, given), asked.check)
     if not asked.check:
-        staged.forget(host, leaves=asked.settings is None and "msg" not in result)
+        staged.forget(host, [result], leaves=asked.settings is None and "msg" not in result)
     return result
 
 
@@ -180,10 +180,9 @@ def _section(asked: asking.SectionRequest) -> dict[str, Any]:
     from .section import section_result
 
     host, params = machine.Host(), asked.params
-    join = staged.join_of(params["units"], params["wire_units"], params["signed_spec"])
-    result = section_result({**params, "secrets": staged.secrets(host, join)}, asked.check, asked.plans)
+    result = section_result(staged.with_token(host, params), asked.check, asked.plans)
     if not (asked.check or asked.plans):
-        staged.forget(host)
+        staged.forget(host, result["units"])
     return result
 
 
@@ -212,12 +211,6 @@ def _look(op: str) -> dict[str, Any]:
     from .info import info_result
 
     return info_result()
-
-
-def _failure(fault: Fault) -> dict[str, Any]:
-    reason = "Refused" if isinstance(fault, Refused) else "StepFailed"
-    retryable = not isinstance(fault, Refused) and getattr(fault, "retryable", True)
-    return {"msg": fault.message, "reason": reason, "retryable": retryable, "changed": False}
 
 
 def _text(result: dict[str, Any]) -> bytes:

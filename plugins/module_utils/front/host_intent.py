@@ -10,6 +10,7 @@ from typing import Any
 
 from ..core.errors import Fault, StepFailed
 from ..core.host import Host
+from .result import of_fault
 
 UNSEEN = (
     "only root sees what this host pins, so whether the signed spec counts here cannot be said: set become: true, or "
@@ -36,9 +37,7 @@ def intent_result(signed_spec: Mapping[str, Any]) -> dict[str, Any]:
             return asked_of_helper("host.intent", signed_spec=signed_spec, check=False)
         return _told(signed_spec)
     except Fault as fault:
-        retryable = isinstance(fault, StepFailed) and fault.retryable
-        reason = "StepFailed" if isinstance(fault, StepFailed) else "Refused"
-        return {"changed": False, "reason": reason, "retryable": retryable, "msg": fault.message}
+        return of_fault(fault)
 
 
 def _told(signed_spec: Mapping[str, Any]) -> dict[str, Any]:

@@ -26,6 +26,7 @@ from ..core.lock import only_pass
 from ..core.step import File
 from ..plan.installed import PROGRAMS, SCRIPT
 from ..plan.release import VERSION
+from .result import of_fault
 
 RECORD = "program.sha256"  # of the zip that a folder was unpacked from
 PART = re.compile(r"bcd/[a-z0-9_/]+\.py")
@@ -47,12 +48,10 @@ def install_result(archive: bytes, check: bool, interpreter: str = sys.executabl
     try:
         return _install(archive, check, interpreter)
     except Fault as fault:
-        reason = "Refused" if isinstance(fault, Refused) else "StepFailed"
-        told = {"reason": reason, "retryable": getattr(fault, "retryable", False), "msg": fault.message}
+        return {"version": VERSION, **of_fault(fault)}
     except OSError as fault:
         why = f"cannot install bcd: {fault.filename or PROGRAMS}: {fault.strerror}{advice(fault)}"
-        told = {"reason": "StepFailed", "retryable": True, "msg": why}
-    return {"changed": False, "version": VERSION, **told}
+        return {"version": VERSION, **of_fault(StepFailed(why))}
 
 
 def _install(archive: bytes, check: bool, interpreter: str) -> dict[str, Any]:

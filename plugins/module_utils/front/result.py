@@ -60,6 +60,12 @@ def failed(unit: str, fault: Fault) -> Outcome:
     )
 
 
+def of_fault(fault: Fault) -> dict[str, Any]:
+    """The keys of a result that has nothing but why it came to nothing."""
+    failure = render(failed("", fault))
+    return {key: failure[key] for key in ("changed", "reason", "retryable", "msg")}
+
+
 def valid(value: Any) -> Any:
     """The value with every text fit for JSON: Ansible drops a whole result for one byte that is not UTF-8."""
     if isinstance(value, str):

@@ -11,6 +11,7 @@ from typing import Any
 from ..core.errors import Fault, Refused
 from ..core.host import Host
 from ..plan.agreement import said
+from .result import of_fault
 
 PEM = "-----BEGIN "
 KEY_IS = "the PEM text of a private key, or a file that has it and that this account can read"
@@ -32,7 +33,7 @@ def sign_result(params: Mapping[str, Any]) -> dict[str, Any]:
     try:
         return _signed(params, Host())
     except Fault as fault:
-        return {"changed": False, "reason": "Refused", "retryable": False, "msg": fault.message}
+        return of_fault(fault)
 
 
 def _signed(params: Mapping[str, Any], here: Host) -> dict[str, Any]:

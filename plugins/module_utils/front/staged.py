@@ -9,7 +9,7 @@ It is the secret of whatever reference k8s-join names, and goes once the machine
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -45,29 +45,37 @@ def secrets(host: Host, join: Any) -> dict[str, str]:
     return {reference: token} if token else {}
 
 
-def join_of(units: Any, wire_units: Any, signed_spec: Any) -> Any:
-    """The settings of k8s-join that a pass is asked for, by any of the three; what is wrong with them others say."""
+def with_token(host: Host, options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options of host_section with the staged token as the secret of their join."""
+    return {**options, "secrets": secrets(host, join_of(options))}
+
+
+def join_of(options: Mapping[str, Any]) -> Any:
+    """The settings of k8s-join that a pass is asked for, by units, wire_units or a signed spec; what is wrong with them
+    others say."""
     from ..plan import wire
 
     with suppress(Refused):
-        if units is not None:
-            return units.get(K8S_JOIN)
-        if wire_units is not None:
-            return wire.from_list(wire_units).get(K8S_JOIN)
-        if signed_spec is not None:
+        if options.get("units") is not None:
+            return options["units"].get(K8S_JOIN)
+        if options.get("wire_units") is not None:
+            return wire.from_list(options["wire_units"]).get(K8S_JOIN)
+        if options.get("signed_spec") is not None:
             from ..intent.body import desired_state
             from ..intent.envelope import envelope
 
-            return (desired_state(envelope(signed_spec).body).host or {}).get(K8S_JOIN)
+            return (desired_state(envelope(options["signed_spec"]).body).host or {}).get(K8S_JOIN)
     return None
 
 
-def forget(host: Host, leaves: bool = False) -> None:
+def forget(host: Host, units: Iterable[Mapping[str, Any]], leaves: bool = False) -> None:
     """Remove the token that nothing needs any more: the machine has joined, or `leaves` the cluster.
 
-    Behind each pass, so that the next one removes what one left that was killed. What keeps it there is no fault of the
-    pass: another one comes.
+    Behind each pass, so that the next one removes what one left that was killed; but for one that is refused, by its
+    `units`' results, which writes nothing. What keeps it there is no fault of the pass: another one comes.
     """
+    if all(unit.get("reason") == "Refused" for unit in units):
+        return
     with suppress(Fault, OSError):
         if host.file(FILE) is not None and (leaves or _has_joined(host)):
             host.remove(FILE)

@@ -103,26 +103,11 @@ def asked_of_helper(op: str, **fields: Any) -> dict[str, Any]:
 
 def _token(params: Mapping[str, Any], given: Given) -> Secret | None:
     """The one of the given secrets that the section's join refers to."""
-    join = _units(params).get(K8S_JOIN)
+    from .staged import join_of
+
+    join = join_of(params)
     reference = join.get("joinTokenRef") if isinstance(join, Mapping) else None
     return given.secrets.get(reference if isinstance(reference, str) and reference else UNNAMED)
-
-
-def _units(params: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The section as it was given, or signed; what is wrong with it is for root to say."""
-    from ..plan import wire
-
-    try:
-        if params["wire_units"] is not None:
-            return wire.from_list(params["wire_units"])
-        if params["units"] is not None:
-            return dict(params["units"])
-        from ..intent.body import desired_state
-        from ..intent.envelope import envelope
-
-        return desired_state(envelope(params["signed_spec"]).body).host or {}
-    except Refused:
-        return {}
 
 
 @contextmanager

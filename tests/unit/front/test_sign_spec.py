@@ -167,6 +167,7 @@ def test_a_bundle_goes_along_where_it_has_the_root() -> None:
         ({**PLANE.trust_bundle(3, [PLANE.root]), "more": 1}, "signed_spec.trust_bundle has 'more'"),
         (PLANE.join_response(roots=[PLANE.root]), "the signature of the trust bundle"),
     ],
+    ids=["another root", "no root", "no signature", "a field too many", "another purpose"],
 )
 def test_a_bundle_by_which_no_host_would_take_the_spec_is_refused(bundle: dict[str, Any], said: str) -> None:
     assert said in refusal(trust_bundle=bundle)

@@ -88,6 +88,38 @@ def test_a_check_leaves_it(host: KubeHost) -> None:
     assert host.calls == calls
 
 
+def test_a_check_over_a_member_leaves_it_too(host: KubeHost) -> None:
+    lay(host)
+    ask(forms(host)["unit"])
+    lay(host)
+    calls = list(host.calls)
+    for sent in forms(host).values():
+        assert state(ask(sent, check=True)) == "CONVERGED"
+    assert ask(forms(host)["section"], plans=True)["todo"] == []
+    ask({**JOIN, "settings": None}, check=True)
+    assert host.text(FILE) == f"{TOKEN}\n"
+    assert host.calls == calls
+
+
+@pytest.mark.parametrize("is_member", [True, False])
+@pytest.mark.parametrize("why", ["nothing is signed", "the host is not ours"])
+def test_what_is_refused_leaves_it(host: KubeHost, why: str, is_member: bool) -> None:
+    """A refusal writes nothing, whoever hopes for one that does."""
+    if is_member:
+        lay(host)
+        ask(forms(host)["unit"])
+    lay(host)
+    config = host.text(CONFIG) or ""
+    host.put(
+        CONFIG, ControlPlane().config() + config if why == "nothing is signed" else "[host]\nunits = false\n" + config
+    )
+    calls = list(host.calls)
+    for sent in (*forms(host).values(), {**JOIN, "settings": None}, {**SECTION, "units": {}}):
+        assert "msg" in ask(sent)
+    assert host.text(FILE) == f"{TOKEN}\n"
+    assert host.calls == calls
+
+
 def test_a_wrong_one_is_masked(host: KubeHost) -> None:
     wrong = f"{TOKEN.partition('.')[0]}.fedcba9876543210"
     lay(host, wrong)
@@ -146,8 +178,8 @@ def test_settings_that_are_none_get_none_or_are_others_to_refuse(host: KubeHost,
 
 
 def test_a_section_that_is_none_has_no_join() -> None:
-    assert staged.join_of({"sysctl": {}}, None, None) is None
-    assert staged.join_of(None, [{"unit": "k8s-join", "settings": "{"}], None) is not None
-    assert staged.join_of(None, [{"unit": "cpu", "settings": "{}"}] * 2, None) is None
-    assert staged.join_of(None, None, {"body": "x"}) is None
-    assert staged.join_of(None, None, None) is None
+    assert staged.join_of({"units": {"sysctl": {}}}) is None
+    assert staged.join_of({"wire_units": [{"unit": "k8s-join", "settings": "{"}]}) is not None
+    assert staged.join_of({"units": None, "wire_units": [{"unit": "cpu", "settings": "{}"}] * 2}) is None
+    assert staged.join_of({"signed_spec": {"body": "x"}}) is None
+    assert staged.join_of({}) is None

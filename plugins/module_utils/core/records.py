@@ -19,7 +19,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from .errors import NotKnownYet, StepFailed, Unreadable
-from .host import Host
+from .host import Host, advice
 from .plan import Past
 from .state import STATE, VERSION, parse, render
 
@@ -206,7 +206,10 @@ class Records:
         if record == self._load(name):
             return
         if not self._host.predicted:
-            self._host.write(_path(name), render(record), 0o600)
+            try:
+                self._host.write(_path(name), render(record), 0o600)
+            except OSError as fault:
+                raise StepFailed(f"cannot write {_path(name)}: {fault.strerror or fault}{advice(fault)}") from None
         self._kept[name] = record
 
 

@@ -102,10 +102,6 @@ def _remembered(turn: Turn, seen: Outcome, records: Records) -> Outcome:
             records.need_reboot(turn.unit, "; ".join(reasons))
         except Fault as fault:
             return failed(turn.unit, fault)
-        except OSError as fault:
-            return failed(
-                turn.unit, StepFailed(f"cannot record the state of {turn.unit}: {fault}: mend it and run again")
-            )
     return seen
 
 

@@ -772,6 +772,22 @@ def test_a_damaged_record_is_named(name: str, text: str) -> None:
     assert outcome.failure.message.startswith(f"{STATE}/{name}.json is not a record of version 1")
 
 
+def test_a_record_that_cannot_be_written_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    host = FakeHost()
+
+    def full(*_given: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(host, "write", full)
+    outcome = go(host, keeps_files(A))
+    assert outcome.failure is not None
+    assert (outcome.failure.message, outcome.failure.retryable, host.calls) == (
+        f"cannot write {STATE}/applied.json: No space left on device (free some space there)",
+        True,
+        [],
+    )
+
+
 @pytest.mark.parametrize("text", ['{"version": 1, "units": []}', "garbage"])
 @pytest.mark.parametrize("name", ["tried", "reboot"])
 def test_without_a_record_of_which_nothing_is_lost_the_pass_goes_on_and_says_so(name: str, text: str) -> None:

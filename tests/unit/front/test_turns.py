@@ -295,4 +295,6 @@ def test_a_record_that_cannot_be_kept_is_that_unit_s_failure(some: Shelf, monkey
     monkeypatch.setattr(host, "write", full)
     outcomes = only(some, host)
     assert outcomes["a"].failure is not None
-    assert "cannot record the state of a" in outcomes["a"].failure.message
+    assert outcomes["a"].failure.message == (
+        "cannot write /var/lib/bcd-hostconfig/applied.json: No space left on device (free some space there)"
+    )

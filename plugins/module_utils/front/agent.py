@@ -11,6 +11,7 @@ the same lock, and up to the disruption that was allowed then. A reboot is never
 from __future__ import annotations
 
 import signal
+import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Callable, NamedTuple
@@ -261,5 +262,7 @@ def _tell(host: machine.Host, part: str, end: End | None, say: Say) -> None:
 
 
 def _print(line: str) -> None:
-    """One line, whatever is in it."""
-    print(" ".join(str(valid(line)).split()), flush=True)
+    """One line, whatever is in it; a journal that is gone is no reason to leave a pass half done."""
+    from .cli import put
+
+    put(sys.stdout, " ".join(str(valid(line)).split()) + "\n")

@@ -26,6 +26,10 @@ class Misused(Exception):
     """The program was called in a way that it does not take, with a sentence that says why."""
 
 
+class Unsaid(Exception):
+    """What was to be printed could not be, with a sentence that says why."""
+
+
 class Parser(argparse.ArgumentParser):
     """A parser that ends with this program's status where it is called wrongly."""
 
@@ -41,6 +45,17 @@ def main(argv: Sequence[str]) -> int:
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
     try:
+        status = _done(argv)
+        say("")  # what argparse printed is on its way too
+    except Unsaid as fault:
+        complain(str(fault))
+        status = FAILED
+    put(sys.stderr, "")
+    return status
+
+
+def _done(argv: Sequence[str]) -> int:
+    try:
         options = parser().parse_args(argv)
         status: int = options.run(options)
         return status
@@ -51,8 +66,6 @@ def main(argv: Sequence[str]) -> int:
         return USAGE
     except KeyboardInterrupt:
         return INTERRUPTED
-    finally:
-        say("")
 
 
 def parser() -> Parser:
@@ -171,14 +184,23 @@ def _install(options: argparse.Namespace) -> int:
 
 
 def say(text: str) -> None:
-    """Print text; a reader that has gone is no fault of ours."""
-    if sys.stdout is None:
-        return
+    """Print text; a reader that has gone is no fault of ours. Raises Unsaid for any other."""
+    fault = put(sys.stdout, text)
+    if fault is not None and not isinstance(fault, BrokenPipeError):
+        raise Unsaid(f"what there is to say cannot be written ({fault.strerror}): see where the output goes")
+
+
+def put(stream: Any, text: str) -> OSError | None:
+    """Write all that a stream has and this text, and say what went wrong; from then on it goes nowhere."""
+    if stream is None:
+        return None
     try:
-        sys.stdout.write(text)
-        sys.stdout.flush()
-    except BrokenPipeError:  # what is still to be written, at the end too, goes nowhere
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        stream.write(text)
+        stream.flush()
+    except OSError as fault:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())  # Python would say so once more at the end
+        return fault
+    return None
 
 
 def say_json(value: Any) -> None:
@@ -194,5 +216,4 @@ def complain(text: str) -> None:
     """One line of what went wrong."""
     from .cli_report import shown
 
-    if sys.stderr is not None:
-        sys.stderr.write(f"bcd: {shown(text)}\n")
+    put(sys.stderr, f"bcd: {shown(text)}\n")

@@ -84,6 +84,8 @@ def _limited(wanted: Asked, options: argparse.Namespace) -> Asked:
     if wanted.host is None:
         raise Misused("--only names units, and no host section is asked for: leave --only out")
     units = [name for words in options.only for name in words.split(",") if name]
+    if not units:  # of a pass, none would mean all
+        raise Misused("--only names no unit: name one, or leave --only out for all of them")
     return Asked({**wanted.host, **more, "only": units}, None, wanted.why)
 
 

@@ -6,6 +6,8 @@
 from __future__ import annotations
 
 import json
+import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -611,3 +613,15 @@ def test_a_pass_of_the_whole_word(shelf: Shelf, monkeypatch: pytest.MonkeyPatch,
     inside(monkeypatch, host)
     assert agent.run() == 0
     assert capsys.readouterr().out == "sysctl: write /etc/sysctl\nhost CONVERGED\n"
+
+
+def test_a_journal_that_is_gone_leaves_no_pass_half_done(shelf: Shelf, monkeypatch: pytest.MonkeyPatch) -> None:
+    host = FakeHost({ASKED: state.render({"units": {"sysctl": X, "kernel-modules": Y}})})
+    inside(monkeypatch, host)
+    reading, writing = os.pipe()
+    os.close(reading)
+    with open(writing, "w", encoding="utf-8") as gone:
+        monkeypatch.setattr(sys, "stdout", gone)
+        assert agent.run() == 0
+    assert [host.text("/etc/sysctl"), host.text("/etc/kernel-modules")] == ["x", "y"]
+    assert json.loads(host.text(AGENT) or "")["last"]["host"]["state"] == "CONVERGED"

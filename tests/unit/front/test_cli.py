@@ -199,6 +199,17 @@ def test_only_is_for_units_that_are_asked_for(bcd: Any) -> None:
     assert (ran.status, "no host section is asked for" in ran.err) == (64, True)
 
 
+@pytest.mark.parametrize("words", [("--only", ""), ("--only=",), ("--only", ",", "--only", "")])
+def test_only_of_nothing_is_not_all_of_the_host(bcd: Any, host: FakeHost, words: tuple[str, ...]) -> None:
+    """As of a script whose variable is empty."""
+    ran = bcd("converge", *words, "--spec", SPEC, spec={"host": {"sysctl": X}})
+    assert (ran.status, ran.err, host.calls) == (
+        64,
+        "bcd: --only names no unit: name one, or leave --only out for all of them\n",
+        [],
+    )
+
+
 def test_help_and_version_are_no_misuse(capsys: pytest.CaptureFixture[str]) -> None:
     version = Ran(capsys, "--version")
     assert (version.status, version.out) == (0, "bcd 0.1.0\n")
@@ -494,6 +505,31 @@ def test_a_reader_that_has_gone_changes_no_status(host: FakeHost, monkeypatch: p
         with open(writing, "w", encoding="utf-8") as gone:
             monkeypatch.setattr(sys, "stdout", gone)
             assert cli.main(words) == ended
+
+
+@pytest.mark.parametrize(
+    "words", [("converge", "--json", "--spec", SPEC), ("plan", "--spec", SPEC), ("status",), ("--help",)], ids=" ".join
+)
+def test_what_cannot_be_written_is_a_failure_that_is_said(
+    host: FakeHost, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], words: tuple[str, ...]
+) -> None:
+    """A script that reads the file would take half a result for the whole."""
+    host.put(SPEC, json.dumps({"host": {"sysctl": X}}))
+    with open("/dev/full", "w", encoding="utf-8") as full:
+        monkeypatch.setattr(sys, "stdout", full)
+        assert cli.main(words) == 1
+    assert capsys.readouterr().err == (
+        "bcd: what there is to say cannot be written (No space left on device): see where the output goes\n"
+    )
+
+
+@pytest.mark.parametrize("words", [("plan", "--spec", "/nowhere"), ("fly",)], ids=" ".join)
+def test_a_complaint_that_cannot_be_written_changes_no_status(
+    host: FakeHost, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
+) -> None:
+    with open("/dev/full", "w", encoding="utf-8") as full:
+        monkeypatch.setattr(sys, "stderr", full)
+        assert cli.main(words) == 64
 
 
 def test_a_stream_that_is_closed_is_no_fault(host: FakeHost, monkeypatch: pytest.MonkeyPatch) -> None:

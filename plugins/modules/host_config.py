@@ -57,14 +57,7 @@ options:
     description: The group whose members may read the configuration and talk to the helper. It is made if there is none.
     type: str
     default: bcd
-  max_disruption:
-    description: Accepted, so that defaults for the action group C(all) fit; it means nothing here.
-    type: str
-    choices: [none, service, gpu]
-    default: gpu
-  signed_spec:
-    description: Accepted, so that defaults for the action group C(all) fit; it means nothing here.
-    type: dict
+extends_documentation_fragment: bettercompute.bcd.everywhere
 attributes:
   check_mode:
     description: Says what would be done, and changes nothing.

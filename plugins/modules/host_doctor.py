@@ -23,14 +23,7 @@ options:
     type: str
     choices: [failure, warning, never]
     default: failure
-  max_disruption:
-    description: Accepted, so that defaults for the action group C(all) fit; it means nothing here.
-    type: str
-    choices: [none, service, gpu]
-    default: gpu
-  signed_spec:
-    description: Accepted, so that defaults for the action group C(all) fit; it means nothing here.
-    type: dict
+extends_documentation_fragment: bettercompute.bcd.everywhere
 attributes:
   check_mode:
     description: Changes nothing in either mode.

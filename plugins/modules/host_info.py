@@ -16,15 +16,7 @@ description:
     it, and why it waits for a reboot.
   - Changes nothing and needs no root. What the account cannot read is null, and named in C(unreadable).
   - Without root, programs that other accounts run on a GPU, and pending releases of GPUs, are among that.
-options:
-  max_disruption:
-    description: Accepted, so that defaults for the action group C(all) fit; it means nothing here.
-    type: str
-    choices: [none, service, gpu]
-    default: gpu
-  signed_spec:
-    description: Accepted, so that defaults for the action group C(all) fit; it means nothing here.
-    type: dict
+extends_documentation_fragment: bettercompute.bcd.everywhere
 attributes:
   check_mode:
     description: Changes nothing in either mode.

@@ -16,15 +16,7 @@ description:
   - What it was asked is root's own copy. That is the last signed spec where one is demanded, else what was applied.
   - Changes nothing. Without root, and without a helper that is root for it, what only root sees is null, and named in
     RV(unreadable).
-options:
-  max_disruption:
-    description: Accepted, so that defaults for the action group C(all) fit; it means nothing here.
-    type: str
-    choices: [none, service, gpu]
-    default: gpu
-  signed_spec:
-    description: Accepted, so that defaults for the action group C(all) fit; it means nothing here.
-    type: dict
+extends_documentation_fragment: bettercompute.bcd.everywhere
 attributes:
   check_mode:
     description: Changes nothing in either mode.

@@ -119,14 +119,7 @@ options:
       - The envelope of the control plane's trust bundle, which says which roots count. It goes along to hosts that pin
         the key of the control plane's join service, and has to have the root of O(certificates).
     type: dict
-  max_disruption:
-    description: Accepted, so that defaults for the action group C(all) fit; it means nothing here.
-    type: str
-    choices: [none, service, gpu]
-    default: gpu
-  signed_spec:
-    description: Accepted, so that defaults for the action group C(all) fit; it means nothing here.
-    type: dict
+extends_documentation_fragment: bettercompute.bcd.everywhere
 attributes:
   check_mode:
     description: Changes nothing in either mode, and signs in both.

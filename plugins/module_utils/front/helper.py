@@ -13,7 +13,6 @@ from __future__ import annotations
 import json
 import os
 import socket
-from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -31,18 +30,14 @@ from . import request as asking
 from .result import failed, of_fault, render, valid
 
 HANDED = 3  # the descriptor that systemd passes first, SD_LISTEN_FDS_START of sd_listen_fds(3)
-USAGE = 64
 NOT_STARTED = "bcd helper does not start: "
 
 
-def serve(argv: Sequence[str] = ()) -> int:
+def serve() -> int:
     """Serve the socket that systemd handed us until nobody asks; the exit status.
 
     What keeps root from serving is said to those who wait as well, so that systemd does not start us again for them.
     """
-    if argv:
-        say(f"bcd helper takes no arguments, and got {asking.shown(argv[0])}: systemd starts it")
-        return USAGE
     try:
         if machine.Host().uid() != 0:
             raise Refused("it is root's side of other accounts, and this account is not root: systemd starts it")

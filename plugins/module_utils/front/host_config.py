@@ -5,17 +5,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from typing import Any
 
 from ..core import host as machine
 from ..core.errors import Fault, NotKnownYet, Refused, StepFailed
-from ..core.lock import only_pass
-from ..core.records import Records
 from ..core.runner import Goal, converge
 from ..plan.host_config import NAME, RECORD, pinned
 from ..plan.pins import JOIN_KEY
+from .opening import opened
 from .result import failed, render
 
 NEEDS_ROOT = (
@@ -38,28 +36,14 @@ def config_result(params: Mapping[str, Any], check_mode: bool) -> dict[str, Any]
 
     node_id = None
     try:
-        with _opened(check_mode) as (host, records):
+        if not check_mode and machine.Host().uid() != 0:
+            raise StepFailed(NEEDS_ROOT, retryable=False)
+        with opened(check_mode, NAME, outside=True) as (host, records):
             settings, node_id = _settled(params, host)
             outcome = converge(Goal(UNIT, settings), host, records)
     except Fault as fault:
         outcome = failed(NAME, fault)
     return {**render(outcome), **({} if node_id is None else {"node_id": node_id})}
-
-
-@contextmanager
-def _opened(check_mode: bool) -> Iterator[tuple[machine.Host, Records]]:
-    """As front.opening.opened, and also where the configuration keeps the units off this host."""
-    real = machine.Host()
-    if check_mode:
-        from ..core.predict import PredictedHost
-
-        predicted = PredictedHost(real)
-        yield predicted, Records(predicted)
-        return
-    if real.uid() != 0:
-        raise StepFailed(NEEDS_ROOT, retryable=False)
-    with only_pass(real, NAME):
-        yield real, Records(real)
 
 
 def _settled(params: Mapping[str, Any], host: machine.Host) -> tuple[dict[str, Any], str | None]:

@@ -14,10 +14,11 @@ from typing import Any, NamedTuple, Union
 
 from ..core.errors import Refused
 from ..core.step import DISRUPTIONS
+from ..intent.body import UNIT_NAME
+from ..plan.agreement import said
 from ..plan.release import ONE_VERSION, VERSION
 from ..plan.strict_json import parse, short
 
-UNIT = re.compile(r"[a-z0-9][a-z0-9-]{0,63}")
 ID = re.compile(r"[A-Za-z0-9_]{1,80}")
 KINDS = ("cdi", "allocation-env", "k8s-token")
 LONGEST_FILE = 256 * 1024  # characters: the specification of a board of GPUs in parts has a tenth
@@ -155,11 +156,6 @@ def request(data: bytes) -> Request:
     return _of(_fields(found))
 
 
-def is_name(unit: str) -> bool:
-    """Whether a unit may be called so."""
-    return UNIT.fullmatch(unit) is not None
-
-
 # -- fields
 
 
@@ -215,7 +211,7 @@ def name_of(asked: Request) -> str:
 
 def _refuse_names(units: list[Any]) -> None:
     for unit in units:
-        if not isinstance(unit, str) or not is_name(unit):
+        if not isinstance(unit, str) or not UNIT_NAME.fullmatch(unit):
             raise Refused(
                 f"{shown(unit)} is no name of a unit (lower-case letters, digits and -, at most 64, not - first): "
                 "correct the name"
@@ -249,7 +245,7 @@ def _devices(found: dict[str, Any]) -> DevicesRequest:
     if not all(isinstance(event, str) for event in found["acknowledge"] or ()):
         raise Refused("devices: acknowledge takes the ids of events, strings: correct the options")
     names = {field.wire for field in FIELDS}
-    given = _said({name: value for name, value in found.items() if name in names})
+    given = said({name: value for name, value in found.items() if name in names})
     _refuse_env(given)
     strict(SECTION, FIELDS, given)
     return DevicesRequest({**found, **dict.fromkeys(names), **given}, check)
@@ -261,13 +257,6 @@ def _refuse_env(given: Mapping[str, Any]) -> None:
         env = one.get("env", []) if isinstance(one, dict) else []
         if not isinstance(env, list) or not all(isinstance(line, str) for line in env):
             raise Refused(f"devices: assignments[{at}].env is no list of KEY=VALUE: correct the options")
-
-
-def _said(value: Any) -> Any:
-    """Without what was left out, which modules send as null."""
-    if isinstance(value, dict):
-        return {key: _said(item) for key, item in value.items() if item is not None}
-    return [_said(item) for item in value] if isinstance(value, list) else value
 
 
 def _file(found: dict[str, Any]) -> FileRequest:

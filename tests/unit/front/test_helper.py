@@ -390,14 +390,9 @@ def test_a_sound_configuration_lets_it_start(host: FakeHost) -> None:
     helper.refuse_to_start(host)
 
 
-def test_it_takes_no_arguments(capfd: pytest.CaptureFixture[str]) -> None:
-    assert helper.serve(["--socket", "/tmp/x\n"]) == 64
-    assert capfd.readouterr().err == "bcd helper takes no arguments, and got '--socket': systemd starts it\n"
-
-
 def test_it_is_root_s(host: FakeHost, capfd: pytest.CaptureFixture[str]) -> None:
     host.user = 1000
-    assert helper.serve([]) == 1
+    assert helper.serve() == 1
     assert capfd.readouterr().err == (
         "bcd helper does not start: it is root's side of other accounts, and this account is not root: systemd starts "
         "it\n"
@@ -414,7 +409,7 @@ def test_it_takes_its_socket_from_systemd_alone(
         monkeypatch.delenv(name, raising=False)
     for name, value in given.items():
         monkeypatch.setenv(name, str(os.getpid()) if value == "own" else value)
-    assert helper.serve([]) == 1
+    assert helper.serve() == 1
     assert capfd.readouterr().err == (
         "bcd helper does not start: systemd has handed it no socket: run systemctl start bcd-helper.socket, which "
         "starts it\n"

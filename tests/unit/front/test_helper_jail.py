@@ -364,7 +364,7 @@ def test_it_serves_the_socket_that_systemd_hands_it(tree: Path, log: Path) -> No
         enter(tree)
         os.dup2(listener.fileno(), helper.HANDED)
         os.environ.update(LISTEN_PID=str(os.getpid()), LISTEN_FDS="1")
-        return helper.serve([])
+        return helper.serve()
 
     with serving(serve, log) as found:
         assert found.ask(SYSCTL)["state"] == "converged"
@@ -379,7 +379,7 @@ def test_what_is_handed_to_it_has_to_be_a_listening_socket(tree: Path, log: Path
         other = socket.socket(socket.AF_UNIX, kind)
         os.dup2(os.open("/etc/group", os.O_RDONLY) if what == "a file" else other.fileno(), helper.HANDED)
         os.environ.update(LISTEN_PID=str(os.getpid()), LISTEN_FDS="1")
-        return helper.serve([])
+        return helper.serve()
 
     with serving(serve, log) as found:
         assert found.ended() == 1

@@ -15,7 +15,7 @@ import pytest
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core import host as machine
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.plan import Answer
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.step import File
-from ansible_collections.bettercompute.bcd.plugins.module_utils.front import host_config
+from ansible_collections.bettercompute.bcd.plugins.module_utils.front import host_config, opening
 from ansible_collections.bettercompute.bcd.plugins.module_utils.front.host_config import config_result
 from ansible_collections.bettercompute.bcd.plugins.module_utils.intent.memory import RECORD
 from ansible_collections.bettercompute.bcd.plugins.module_utils.look.config import parse_config
@@ -86,10 +86,10 @@ class ConfigHost(FakeHost):
 @pytest.fixture(autouse=True)
 def unlocked(monkeypatch: pytest.MonkeyPatch) -> None:
     @contextmanager
-    def only_pass(_host: object, _what: str) -> Iterator[None]:
+    def only_pass(_host: object, _what: str, _wait: float) -> Iterator[None]:
         yield
 
-    monkeypatch.setattr(host_config, "only_pass", only_pass)
+    monkeypatch.setattr(opening, "only_pass", only_pass)
 
 
 @pytest.fixture

@@ -11,9 +11,11 @@ from typing import Any
 from ..core.errors import Fault, Refused
 from ..core.host import Host
 from ..plan.agreement import said
+from ..plan.strict_json import short
 from .result import of_fault
 
-PEM = "-----BEGIN "
+PEM = "-----BEGIN "  # openssl may print something above it
+PRIVATE = "PRIVATE KEY"  # where it should not be
 KEY_IS = "the PEM text of a private key, or a file that has it and that this account can read"
 
 
@@ -22,9 +24,11 @@ def run_sign(argument_spec: dict[str, Any]) -> None:
     from .module import leave, start
 
     module = start(argument_spec, required_one_of=[["host", "devices"]])
-    if not module.params["private_key"].lstrip().startswith(PEM):
+    key = module.params["private_key"]
+    if _names_file(key):
         # The name of a file is no secret, and masked it would be cut out of whatever has its letters: of the envelope.
-        module.no_log_values.discard(module.params["private_key"])
+        module.no_log_values.discard(key)
+    module.no_log_values.update(one for one in module.params["certificates"] if PRIVATE in one)
     leave(module, sign_result(module.params))
 
 
@@ -66,9 +70,16 @@ def _check(host: Mapping[str, Any] | None, devices: Sequence[Mapping[str, Any]] 
         assignment.check({"assignments": list(devices)})
 
 
+def _names_file(given: str) -> bool:
+    """Whether it is the name of a file that is there, and surely no key, in whatever form."""
+    import os
+
+    return PEM not in given and os.path.isfile(_path(given))
+
+
 def _key(here: Host, given: str) -> str:
     """The text of the private key; what was given is never shown, as it may be the key with a typing error."""
-    if given.lstrip().startswith(PEM):
+    if PEM in given:
         return given
     try:
         text = here.read(_path(given))
@@ -80,11 +91,17 @@ def _key(here: Host, given: str) -> str:
 
 
 def _pem(here: Host, what: str, given: str) -> str:
-    if given.lstrip().startswith(PEM):
+    if PEM in given:
         return given
-    text = here.read(_path(given))
+    try:
+        text = here.read(_path(given))
+    except Fault:
+        text = None
     if text is None:
-        raise Refused(f"{what}: there is no file {given}: give PEM texts, or files that have them")
+        raise Refused(
+            f"{what}: there is no file {short(given)} that this account can read: give PEM texts, or files that have "
+            "them"
+        )
     return text
 
 

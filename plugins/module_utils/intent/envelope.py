@@ -20,7 +20,7 @@ MOST_SIGNATURE = 1024  # bytes; RSA of 8192 bits
 MOST_CERTIFICATES = 8
 MOST_PEM = 16 * 1024  # characters of one certificate
 AGAIN = "take the envelope as sign_spec returned it"
-ISSUED = "take it as the control plane issued it"  # a join record, which sign_spec has no part in
+ISSUED = "take it as the control plane issued it"  # a join record or a bundle, which sign_spec does not make
 
 
 class Envelope(NamedTuple):
@@ -65,7 +65,7 @@ def rendered(signed: Envelope) -> dict[str, Any]:
 
 
 def _again(at: str) -> str:
-    return AGAIN if at.startswith(SPEC) else ISSUED
+    return AGAIN if at.startswith(SPEC) and BUNDLE not in at else ISSUED
 
 
 def _bytes(value: Any, at: str, most: int) -> bytes:

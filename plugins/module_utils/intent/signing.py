@@ -14,8 +14,9 @@ from ..core.errors import Refused
 from ..plan import canonical
 from ..plan.section import in_order
 from . import body
-from .envelope import BUNDLE, Envelope, envelope, rendered
+from .envelope import BUNDLE, MOST_BODY, MOST_CERTIFICATES, Envelope, envelope, rendered
 
+CHAIN = "give the signer's own, then its issuers, and last the root that hosts pin"
 PEM = re.compile(r"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----", re.DOTALL)
 
 
@@ -48,6 +49,8 @@ def desired_state(
     if devices is not None:
         found["devices"] = list(devices)
     text = _text("devices", found).encode()
+    if len(text) > MOST_BODY:
+        raise Refused(f"host and devices make {len(text)} bytes, and hosts take {MOST_BODY}: ask for less in one spec")
     body.desired_state(text)
     return text
 
@@ -62,6 +65,8 @@ def certificates(texts: Sequence[str]) -> tuple[str, ...]:
                 f"certificates[{number}] has no certificate in PEM form: give the signer's first, the root last"
             )
         found += [one + "\n" for one in inside]
+    if not 1 <= len(found) <= MOST_CERTIFICATES:
+        raise Refused(f"certificates has {len(found)}, and hosts take up to {MOST_CERTIFICATES}: {CHAIN}")
     return tuple(found)
 
 
@@ -82,7 +87,10 @@ def sign(text: bytes, key: str, chain: Sequence[str], trust_bundle: Any, now: in
             "private_key is not the key of the first certificate: give the key's own certificate first, then its "
             "issuers up to the root"
         )
-    root = load(chain[-1], f"certificates[{len(chain) - 1}]").digest
+    last = load(chain[-1], f"certificates[{len(chain) - 1}]")
+    if len(chain) == 1 and last.subject != last.issuer:
+        raise Refused(f"certificates has the signer's own alone: {CHAIN}")
+    root = last.digest
     signature = base64.b64decode(signer.sign(body.DESIRED_STATE, text.decode()))
     wire = rendered(Envelope(text, signature, tuple(chain)))
     made = envelope(wire if trust_bundle is None else {**wire, BUNDLE: trust_bundle})

@@ -7,6 +7,9 @@ from __future__ import annotations
 
 import base64
 import json
+import os
+import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -117,7 +120,10 @@ def test_keys_and_certificates_may_be_files_and_a_file_may_hold_a_chain(tmp_path
         ({"node_id": ""}, "node_id is ''"),
         ({"generation": -1}, "generation is -1"),
         ({"generation": 2**63}, "generation is 9223372036854775808"),
-        ({"host": {"kernel-modules": {"load": [f"m{n:060d}" for n in range(20000)]}}}, "1048576 bytes are not taken"),
+        (
+            {"host": {"kernel-modules": {"load": [f"m{n:060d}" for n in range(20000)]}}},
+            "hosts take 1048576",
+        ),
     ],
 )
 def test_what_no_host_would_apply_is_not_signed(changes: dict[str, Any], said: str) -> None:
@@ -148,6 +154,33 @@ def test_a_chain_that_is_broken_is_not_signed_with() -> None:
         certificates=[PLANE.worker.chain[0], "-----BEGIN SOMETHING-----"]
     )
     assert "there is no file /nowhere.pem" in refusal(certificates=["/nowhere.pem"])
+
+
+@pytest.mark.parametrize(
+    ("certificates", "said"),
+    [
+        ([], "certificates has 0, and hosts take up to 8: give the signer's own, then its issuers, and last the root"),
+        (
+            PLANE.worker.chain * 5,
+            "certificates has 10, and hosts take up to 8: give the signer's own, then its issuers",
+        ),
+        (PLANE.worker.chain[:1], "certificates has the signer's own alone: give the signer's own, then its issuers"),
+        ([""], "certificates[0]: there is no file "),
+        (["/tmp"], "certificates[0]: there is no file /tmp that this account can read"),
+        (["\0"], "certificates[0]: there is no file "),
+    ],
+)
+def test_certificates_that_are_no_chain(certificates: list[str], said: str) -> None:
+    assert said in refusal(certificates=certificates)
+
+
+def test_what_openssl_prints_above_a_key_or_a_certificate_is_no_matter() -> None:
+    signer = PLANE.worker
+    above = ["Certificate:\n    Data:\n" + one for one in signer.chain]
+    made = sign_result(
+        asked(private_key=f"Bag Attributes\n    localKeyID: 01\n{signer.private_pem}", certificates=above)
+    )
+    assert made["envelope"]["certificates"] == signer.chain
 
 
 def test_a_bundle_goes_along_where_it_has_the_root() -> None:
@@ -190,3 +223,38 @@ def test_a_key_that_others_protect_with_a_password_is_refused_without_asking() -
 
     locked = PLANE.worker.key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, BestAvailableEncryption(b"secret"))
     assert "private_key is no private key in PEM form without a password" in refusal(private_key=locked.decode())
+
+
+@pytest.mark.needs_ansible
+@pytest.mark.parametrize("form", ["{}", "Bag Attributes\n{}", "x{}", "\ufeff{}", "bare"])
+def test_a_key_in_whatever_form_is_not_in_what_the_module_was_given(form: str) -> None:
+    """As -vvv, and Ansible before 2.19, show it: as Ansible gave it, masked."""
+    pem = PLANE.worker.private_pem
+    secret = pem.splitlines()[1]
+    given = asked(private_key=secret if form == "bare" else form.format(pem))
+    done = ran(given)
+    assert (secret in done, '"invocation"' in done) == (False, True)
+
+
+@pytest.mark.needs_ansible
+def test_a_key_among_the_certificates_is_masked_and_the_name_of_a_file_is_not(tmp_path: Path) -> None:
+    pem = PLANE.worker.private_pem
+    (tmp_path / "key.pem").write_text(pem, encoding="utf-8")
+    path = str(tmp_path / "key.pem")
+    done = ran(asked(private_key=path, certificates=[pem + PLANE.worker.chain[0], *PLANE.worker.chain[1:]]))
+    assert (pem.splitlines()[1] in done, path in done, '"envelope"' in done) == (False, True, True)
+
+
+def ran(options: dict[str, Any]) -> str:
+    """All that the module printed, with what it was given."""
+    given = {name: value for name, value in options.items() if value is not None}
+    done = subprocess.run(
+        [sys.executable, "-m", "ansible_collections.bettercompute.bcd.plugins.modules.sign_spec"],
+        input=json.dumps({"ANSIBLE_MODULE_ARGS": {**given, "_ansible_inject_invocation": True}}),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[3] / ".build")},
+    )
+    return done.stdout + done.stderr

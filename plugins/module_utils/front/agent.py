@@ -25,13 +25,13 @@ from ..core.step import DISRUPTIONS
 from ..look.config import OUTSIDE, pinned
 from ..plan import section
 from .asked import KEPT_DEVICES
+from .exit_status import CONVERGED, FAILED, PROGRESSING
 from .opening import opened
 from .options import DEVICES, HIGHEST, HOST
 from .repairs import AGENT, Repair, remember
 from .result import render, valid
 from .section import ASKED
 
-CONVERGED, FAILED, PROGRESSING = 0, 1, 2  # exit statuses; systemd starts the agent again soon after PROGRESSING
 WAITS = ("Busy", "RebootRequired", "HeldBack")  # pending reasons that no pass of ours can end
 AT_ONCE = 0.0  # seconds to wait for the lock: who has it does the work
 

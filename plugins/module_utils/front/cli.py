@@ -16,8 +16,8 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from ..plan.release import VERSION
+from .exit_status import CONVERGED, FAILED, INTERRUPTED, PROGRESSING, USAGE
 
-CONVERGED, FAILED, PROGRESSING, USAGE, INTERRUPTED = 0, 1, 2, 64, 130
 DISRUPTIONS = ("none", "service", "gpu")
 STATUSES = "exit status: 0 converged, 2 progressing, 1 failed, 64 called wrongly"
 
@@ -214,6 +214,6 @@ def say_json(value: Any) -> None:
 
 def complain(text: str) -> None:
     """One line of what went wrong."""
-    from .cli_report import shown
+    from ..plan.plain_text import plain_lines
 
-    put(sys.stderr, f"bcd: {shown(text)}\n")
+    put(sys.stderr, f"bcd: {plain_lines(text)}\n")

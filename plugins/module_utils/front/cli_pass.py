@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 
 from ..core import host as machine
 from ..core.errors import Fault, Refused, StepFailed
-from .cli import CONVERGED, FAILED, PROGRESSING, Misused, status_of
+from .cli import Misused, status_of
+from .exit_status import CONVERGED, FAILED, PROGRESSING
 from .options import DEVICES, HOST
 
 SECTIONS = ("host", "devices")
@@ -145,32 +146,25 @@ def _of_root() -> Asked:
 
 def _json(path: str, option: str) -> dict[str, Any]:
     """The object in a file, read strictly; raises Misused."""
-    import json
-
-    from ..plan.wire import once
+    from ..plan.strict_json import parse
 
     try:
-        found = json.loads(_text(path), object_pairs_hook=once, parse_constant=_no_number)
-        json.dumps(found, ensure_ascii=False).encode()  # half a character is none
+        found = parse(_bytes(path))
     except (Fault, OSError) as fault:
         raise Misused(f"{option} {path}: {getattr(fault, 'message', fault)}") from None
-    except (ValueError, RecursionError) as fault:
+    except ValueError as fault:
         raise Misused(f"{option} {path}: it is not one JSON object, read strictly ({fault}): correct it") from None
     if not isinstance(found, dict):
         raise Misused(f"{option} {path}: it is not one JSON object: correct it")
     return found
 
 
-def _text(path: str) -> str:
+def _bytes(path: str) -> bytes:
     if path == "-":
         if sys.stdin is None:
             raise Misused("- reads the standard input, and it is closed: give a file")
-        return sys.stdin.buffer.read().decode()
+        return sys.stdin.buffer.read()
     text = machine.Host().read(path)
     if text is None:
         raise Misused(f"there is no file {path}: give the path of the spec, or - for the standard input")
-    return text
-
-
-def _no_number(word: str) -> float:
-    raise ValueError(f"{word} is no number")
+    return text.encode("utf-8", "surrogateescape")

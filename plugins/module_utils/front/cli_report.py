@@ -10,10 +10,9 @@ from typing import Any
 
 from ..plan import section
 from ..plan.folding import alike, of_any_cpu
+from ..plan.plain_text import plain_lines
 
 Result = Mapping[str, Any]
-# A terminal would obey them; what a program or a file says is shown, not obeyed.
-CONTROLS = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160)) if chr(code) not in "\n\t"}
 
 
 def told(host: Result | None, devices: Result | None, plans: bool, diff: bool, why: str = "") -> str:
@@ -25,12 +24,7 @@ def told(host: Result | None, devices: Result | None, plans: bool, diff: bool, w
         lines += of_devices(devices, plans)
     for result in (host, devices) if diff else ():
         lines += differences(() if result is None else result["diff"])
-    return "".join(f"{shown(line)}\n" for line in lines) or f"nothing to do: {shown(why)}\n"
-
-
-def shown(text: str) -> str:
-    """The text with what would steer a terminal made visible."""
-    return text.translate(CONTROLS)
+    return "".join(f"{plain_lines(line)}\n" for line in lines) or f"nothing to do: {plain_lines(why)}\n"
 
 
 def of_host(result: Result, plans: bool) -> Iterator[str]:

@@ -10,11 +10,9 @@ from textwrap import TextWrapper
 from typing import Any
 
 from . import section
+from .plain_text import plain
 
 COLUMNS = 100
-# Control characters, and what turns the direction of a text or hides in it.
-HIDDEN = (*range(32), *range(127, 160), 0x200B, *range(0x200E, 0x2010), *range(0x202A, 0x202F), *range(0x2066, 0x206A))
-VISIBLE = {code: f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}" for code in HIDDEN}
 MOST = 10  # things in one line
 
 Result = Mapping[str, Any]
@@ -30,11 +28,6 @@ def wrapped(head: str, text: str) -> list[str]:
         break_on_hyphens=False,
     )
     return wrapper.wrap(plain(text)) or [head.rstrip()]
-
-
-def plain(text: Any) -> str:
-    """One line of text, with what would steer a terminal made visible."""
-    return " ".join(str(text).split()).translate(VISIBLE)
 
 
 def table(rows: Iterable[tuple[str, ...]], indent: str = "  ") -> list[str]:

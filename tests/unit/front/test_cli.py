@@ -553,12 +553,12 @@ def test_what_would_steer_a_terminal_is_shown() -> None:
         "unit": "sysctl",
         "state": "failed",
         "reason": "Refused",
-        "msg": "\x1b[2J\x07\r\x9b1m\x7f",
+        "msg": "\x1b[2J\x07\r\x9b1m\x7f\u202e",
         "changed": False,
     }
     result = {"changed": False, "units": [unit], "section": {"state": "FAILED"}}
     told = cli_report.told(result, None, plans=False, diff=False)
-    assert "    Refused: \\x1b[2J\\x07\\x0d\\x9b1m\\x7f\n" in told
+    assert "    Refused: \\x1b[2J\\x07\\x0d\\x9b1m\\x7f\\u202e\n" in told
 
 
 def test_an_interrupted_call_has_no_traceback(

@@ -21,6 +21,7 @@ import pytest
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core import program_tree
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.host import Host
 from ansible_collections.bettercompute.bcd.plugins.module_utils.front import install
+from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.installed import PROGRAMS
 from tests.unit.core.jail import in_jail
 
 PYTHON = "/usr/bin/python3"
@@ -74,7 +75,7 @@ def started(tree: Path) -> bytes:
     assert found is not None
     for archive in (OLD, NEW, NEWER):
         parts = install.unpacked(archive).parts
-        if in_jail(tree, program_tree.is_whole, install.PROGRAMS, found[1], parts):
+        if in_jail(tree, program_tree.is_whole, PROGRAMS, found[1], parts):
             return archive
     raise AssertionError(f"the script names {found[1]}, which is not whole")
 

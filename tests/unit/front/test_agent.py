@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,6 +19,7 @@ from hypothesis import strategies as some
 
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core import host as machine
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core import state
+from ansible_collections.bettercompute.bcd.plugins.module_utils.core.errors import StepFailed
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.host import Host
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.lock import Held
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.predict import PredictedHost
@@ -273,6 +275,13 @@ def test_an_unattended_pass_disturbs_no_more_than_the_last_one_asked_for(shelf: 
     assert (Kept(host).rc, host.text("/etc/gpu-settings")) == (0, "y")
 
 
+def test_a_limit_that_is_none_allows_nothing_that_disturbs(shelf: Shelf) -> None:
+    host = FakeHost({ASKED: state.render({"units": {"gpu-settings": X}, "host": {"max_disruption": "everything"}})})
+    kept = Kept(host)
+    assert (kept.rc, host.text("/etc/gpu-settings")) == (0, None)
+    assert "max_disruption is none" in kept.said[-1]
+
+
 def test_the_limit_of_a_units_own_module_counts_too(shelf: Shelf, monkeypatch: pytest.MonkeyPatch) -> None:
     host = FakeHost()
     inside(monkeypatch, host)
@@ -515,6 +524,24 @@ def test_a_pass_by_hand_over_roots_copy_tells_and_leaves_it_to_the_next_run(
     assert record(host, ASKED) == asked
 
 
+def test_a_pass_by_hand_over_roots_copy_of_holds_leaves_it_to_the_next_run_too(
+    shelf: Shelf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    host = hold_host()
+    inside(monkeypatch, host)
+    monkeypatch.setattr(holds, "Host", lambda: host)
+    given: dict[str, Any] = {"assignments": [assign("a1", uuids(host)[0])], "generation": 3, "node_id": "node-1"}
+    hold(host, **given)
+    host.files.pop("/etc/cdi/bcd-a1.json")
+    Kept(host)
+    options = agent.sections(host).devices
+    assert options is not None
+    assert holds.holds_result(options, False)["agent"]["repairs"]
+    asked = {**dict.fromkeys(HOLDS), "max_disruption": "gpu", **given}
+    assert holds.holds_result(asked, False)["agent"]["repairs"]
+    assert "agent" not in holds.holds_result(asked, False)
+
+
 def test_that_the_host_is_not_well_is_told_by_each_run(shelf: Shelf) -> None:
     host = FakeHost()
     converge(host, units={"iommu": X})
@@ -606,6 +633,64 @@ def test_where_another_pass_runs_the_work_is_left_to_it(shelf: Shelf, monkeypatc
     said: list[str] = []
     assert (agent.run(said.append), waited, host.calls) == (0, [0.0], [])
     assert said[0].startswith("left to the pass that runs now: ")
+
+
+@pytest.mark.parametrize(("retryable", "rc"), [(True, 2), (False, 1)])
+def test_a_host_that_cannot_be_opened_is_tried_again_where_that_may_help(
+    shelf: Shelf, monkeypatch: pytest.MonkeyPatch, retryable: bool, rc: int
+) -> None:
+    host = FakeHost({ASKED: state.render({"units": {"sysctl": X}})})
+    inside(monkeypatch, host)
+
+    def fails(_host: Host, _what: str, _wait: float) -> None:
+        raise StepFailed("the lock is on a disk that is full", retryable)
+
+    monkeypatch.setattr(opening, "only_pass", fails)
+    said: list[str] = []
+    assert (agent.run(said.append), said, host.calls) == (rc, ["the lock is on a disk that is full"], [])
+
+
+def test_a_fault_of_ours_in_the_host_is_told_and_keeps_back_no_hold(
+    shelf: Shelf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    host = hold_host()
+    hold(host, assignments=[assign("a1", uuids(host)[0])], generation=3, node_id="node-1")
+    converge(host, units={"sysctl": X})
+    host.files.pop("/etc/cdi/bcd-a1.json")
+
+    def broken(*_given: Any) -> None:
+        raise KeyError("x")
+
+    monkeypatch.setattr(section, "converge_section", broken)
+    kept = Kept(host)
+    assert kept.rc == 1
+    assert host.text("/etc/cdi/bcd-a1.json")
+    assert any(line.startswith("host FAILED: ") and "KeyError" in line for line in kept.said)
+    assert kept.said[-1] == "devices CONVERGED"
+
+
+def test_a_pass_that_is_told_to_stop_comes_to_its_end(shelf: Shelf, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A package manager that is killed leaves a broken database."""
+    host = FakeHost({ASKED: state.render({"units": {"sysctl": X, "kernel-modules": Y}})})
+    inside(monkeypatch, host)
+    stopped: list[int] = []
+    write = host.write
+
+    def told_to_stop(path: str, text: str, mode: int) -> None:
+        if path.startswith("/etc/"):
+            os.kill(os.getpid(), signal.SIGTERM)
+        write(path, text, mode)
+
+    monkeypatch.setattr(host, "write", told_to_stop)
+    before = signal.signal(signal.SIGTERM, lambda number, _frame: stopped.append(number))
+    try:
+        assert agent.run(lambda _line: None) == 0
+        assert stopped == []
+        os.kill(os.getpid(), signal.SIGTERM)
+        assert stopped == [signal.SIGTERM]  # who waited for it before does again
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert [host.text("/etc/sysctl"), host.text("/etc/kernel-modules")] == ["x", "y"]
 
 
 def test_a_pass_of_the_whole_word(shelf: Shelf, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:

@@ -280,6 +280,11 @@ def test_the_journal_has_a_line_for_each_request_and_no_word_of_it(
     ]
 
 
+def test_nothing_makes_two_lines_of_one(capfd: pytest.CaptureFixture[str]) -> None:
+    helper.say("why\nhost.unit sysctl for uid 0: converged\r\x1b[2J\x85\u2028")
+    assert capfd.readouterr().err == "why?host.unit sysctl for uid 0: converged??[2J??\n"
+
+
 def test_a_journal_that_is_gone_keeps_nobody_from_an_answer(host: FakeHost, monkeypatch: pytest.MonkeyPatch) -> None:
     write = os.write
 

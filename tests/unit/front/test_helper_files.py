@@ -61,6 +61,17 @@ def test_what_a_hold_of_ours_has_is_taken(host: GpuHost) -> None:
     assert host.text(SPEC) is host.text(ENV) is None
 
 
+@pytest.mark.parametrize(
+    "changed", [{"mode": 0o666}, {"uid": 1000}, {"regular": False, "mode": 0o644}], ids=["mode", "owner", "no file"]
+)
+def test_one_that_has_the_content_and_is_not_root_s_is_made_again(host: GpuHost, changed: dict[str, Any]) -> None:
+    env = "BCD_ALLOCATION_ID=alloc_1\n"
+    assert write("allocation-env", env) == {"changed": True}
+    host.files[ENV] = host.files[ENV]._replace(**changed)
+    assert write("allocation-env", env) == {"changed": True}
+    assert host.files[ENV] == File(env, 0o644)
+
+
 @pytest.mark.parametrize("ceiling", [None, "0.3.0", "0.5.0", "0.6.0", "1.1.0"])
 def test_under_whatever_ceiling_and_of_whatever_devices(host: GpuHost, ceiling: str | None) -> None:
     mig = part(host, 1, "1g.10gb", "1g.10gb")

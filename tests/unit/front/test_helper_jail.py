@@ -362,12 +362,17 @@ def test_a_configuration_that_is_changed_while_it_runs_counts_at_once(service: S
 def test_it_serves_the_socket_that_systemd_hands_it(tree: Path, log: Path) -> None:
     def serve(listener: socket.socket) -> int:
         enter(tree)
+        os.umask(0)
+        os.chdir("/elsewhere")
         os.dup2(listener.fileno(), helper.HANDED)
         os.environ.update(LISTEN_PID=str(os.getpid()), LISTEN_FDS="1")
         return helper.serve()
 
     with serving(serve, log) as found:
         assert found.ask(SYSCTL)["state"] == "converged"
+        # What it runs has both of it: no file that others can write, and no directory of whoever started it.
+        assert "Umask:\t0022\n" in Path(f"/proc/{found.process}/status").read_text()
+        assert Path(f"/proc/{found.process}/cwd").resolve() == tree.resolve()
     assert found.status == 0
 
 

@@ -37,6 +37,7 @@ from ansible_collections.bettercompute.bcd.plugins.module_utils.front.options im
 from ansible_collections.bettercompute.bcd.plugins.module_utils.front.section import section_result
 from ansible_collections.bettercompute.bcd.plugins.module_utils.front.single import Asked, unit_result
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.canonical import canonical
+from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.installed import SOCKET
 from ansible_collections.bettercompute.bcd.plugins.module_utils.units.catalog import unit
 
 TOKEN = "abcdef.0123456789abcdef"
@@ -409,6 +410,10 @@ def test_nothing_is_sent_where_another_account_could_have_laid_the_socket(helper
     assert helper.asked == []
 
 
+def test_every_directory_above_the_socket_is_looked_at() -> None:
+    assert tuple(str(above) for above in reversed(Path(SOCKET).parents)) == through_helper.ABOVE
+
+
 def test_nothing_is_sent_below_a_directory_that_is_a_link(helper: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     link = os.path.dirname(helper.path) + "/link"
     os.symlink(os.path.dirname(helper.path), link)
@@ -474,6 +479,14 @@ def test_a_token_that_is_not_taken_ends_it(helper: Server) -> None:
     helper.answers["file.write"] = {**REFUSAL, "msg": f"no room for {TOKEN}"}
     assert failing(joined())[:2] == ("no room for ***", "Refused")
     assert helper.ops() == ["file.write"]
+
+
+@pytest.mark.parametrize("reason", ["Refused", "StepFailed"])
+def test_what_failed_does_not_show_it_either(helper: Server, reason: str) -> None:
+    helper.answers["host.unit"] = {"msg": f"no: {TOKEN}", "reason": reason, "retryable": False, "changed": False}
+    assert failing(joined())[:2] == ("no: ***", reason)
+    helper.answers["file.write"] = {"msg": f"full: {TOKEN}", "reason": reason, "retryable": False, "changed": False}
+    assert failing(joined())[:2] == ("full: ***", reason)
 
 
 def test_nothing_that_comes_back_shows_the_token(helper: Server) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.bettercompute.bcd.plugins.module_utils.front.agent import PROGRESSING
+from ansible_collections.bettercompute.bcd.plugins.module_utils.front.exit_status import PROGRESSING
 from ansible_collections.bettercompute.bcd.plugins.plugin_utils.program import program
 from tests.sim import controller, fleet
 from tests.sim.host import SimulatedHost

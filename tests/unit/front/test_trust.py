@@ -8,6 +8,7 @@ from __future__ import annotations
 import builtins
 import errno
 import json
+import subprocess
 import sys
 from typing import Any
 
@@ -20,6 +21,7 @@ from ansible_collections.bettercompute.bcd.plugins.module_utils.front.trust impo
 from ansible_collections.bettercompute.bcd.plugins.module_utils.intent.memory import MEMORY, RECORD, parse
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.installed import CONFIG
 from tests.pki import ControlPlane
+from tests.tools.results import TOP
 from tests.unit.fake_host import FakeHost
 
 PLANE = ControlPlane()
@@ -215,3 +217,45 @@ def test_without_cryptography_what_a_pin_demands_is_refused() -> None:
     joined = pinned(False, True, ROOTLESS)
     assert refused(joined) == refused(joined, SPEC) == MISSING
     assert host.calls == joined.calls == []
+
+
+# -- what it costs
+
+# In a fresh interpreter that has what any pass has: how many bytes of the project's files the gate imports.
+WEIGH = """
+import importlib, json, os, sys
+from tests.unit.fake_host import FakeHost
+package = "ansible_collections.bettercompute.bcd.plugins.module_utils."
+for name in ("front.section", "front.opening"):
+    importlib.import_module(package + name)
+before = {*sys.modules}
+host = FakeHost(json.loads(sys.argv[1]))
+importlib.import_module(package + "front.trust").intend(host, json.loads(sys.argv[2]))
+new = {*sys.modules} - before
+print(sum(os.path.getsize(sys.modules[name].__file__) for name in new if name.startswith(package)))
+print(any(name.startswith("cryptography") for name in new))
+"""
+
+
+@pytest.mark.parametrize(
+    ("host", "spec", "most", "library"),
+    [
+        (FakeHost(), None, 3_000, False),
+        (FakeHost({CONFIG: "[host]\nunits = true\n"}), None, 7_000, False),
+        (pinned(), SPEC, 56_000, True),
+    ],
+    ids=["no configuration", "nothing pinned", "signed"],
+)
+def test_what_the_gate_imports(host: FakeHost, spec: Any, most: int, library: bool) -> None:
+    """The library takes a tenth of a second: only where something is signed. A little above what is measured."""
+    files = {path: file.text for path, file in host.files.items()}
+    done = subprocess.run(
+        [sys.executable, "-c", WEIGH, json.dumps(files), json.dumps(spec)],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={"PYTHONPATH": f"{TOP}:{TOP / '.build'}", "PATH": "/usr/bin:/bin", "PYTHONDONTWRITEBYTECODE": "1"},
+    )
+    assert done.returncode == 0, done.stderr
+    size, imported = done.stdout.split()
+    assert (int(size) <= most, imported) == (True, str(library)), size

@@ -49,7 +49,7 @@ def test_every_kind_is_measured_in_every_pass(tmp_path: Path) -> None:
     ended = [(one.cost.held, one.cost.failed) for one in rows if one.size == 4]
     assert ended == [(3, 1), (3, 1), (3, 1), (0, 0), (0, 0)] * 3
     changes = {one.what: one.cost.changes for one in rows if one[:1] == ("devices only",) and one.size == 2}
-    # of each a record, a specification, an env file, an event and the record again; and what is asked, and what is reached
+    # of each a record, a specification, an env file, an event and the record again; what is asked, and what is reached
     assert (changes["is to bind"], changes["binds"], changes["changes nothing"]) == (0, 12, 0)
     assert all(one.cost.cpu > 0 and one.cost.read > 0 for one in rows)
     assert [path.name for path in tmp_path.iterdir()] == []

@@ -19,9 +19,16 @@ from hypothesis import strategies as some
 
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core import host as machine
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core import state
-from ansible_collections.bettercompute.bcd.plugins.module_utils.core.errors import StepFailed
+from ansible_collections.bettercompute.bcd.plugins.module_utils.core.errors import (
+    Fault,
+    NotReady,
+    Refused,
+    StepFailed,
+)
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.host import Host
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.lock import Held
+from ansible_collections.bettercompute.bcd.plugins.module_utils.core.outcome import Outcome
+from ansible_collections.bettercompute.bcd.plugins.module_utils.core.plan import Todo
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.predict import PredictedHost
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.records import Records
 from ansible_collections.bettercompute.bcd.plugins.module_utils.front import agent, holds, opening, repairs, section
@@ -188,6 +195,24 @@ def test_a_refused_unit_is_kept_as_it_was_before(shelf: Shelf) -> None:
     assert (Kept(host).rc, host.text("/etc/sysctl")) == (0, "x")
 
 
+@pytest.mark.parametrize("where", ["look", "plan"])
+@pytest.mark.parametrize(
+    ("fault", "is_kept"), [(Refused("no"), False), (StepFailed("cannot"), True), (NotReady("not yet"), True)]
+)
+def test_what_a_look_or_a_plan_refuses_is_not_kept_and_what_it_cannot_do_now_is(
+    shelf: Shelf, where: str, fault: Fault, is_kept: bool
+) -> None:
+    host = FakeHost()
+    converge(host, units={"sysctl": X})
+
+    def raises(*_given: Any) -> Any:
+        raise fault
+
+    shelf.units["sysctl"] = shelf.units["sysctl"]._replace(**{where: raises})
+    assert fault.message in json.dumps(converge(host, units={"sysctl": Y})["units"])
+    assert record(host, ASKED)["units"]["sysctl"] == (Y if is_kept else X)
+
+
 def test_a_refused_section_leaves_no_record(shelf: Shelf) -> None:
     host = FakeHost()
     converge(host, units={"sysctl": {"text": "no"}, "nosuch": {}})
@@ -290,6 +315,13 @@ def test_the_limit_of_a_units_own_module_counts_too(shelf: Shelf, monkeypatch: p
     host.put("/etc/gpu-settings", "drifted")
     Kept(host)
     assert (record(host, ASKED)["limits"], host.text("/etc/gpu-settings")) == ({"sysctl": "none"}, "drifted")
+    unit_result(shelf.units["sysctl"], Asked(X), check_mode=False)
+    assert (Kept(host).rc, host.text("/etc/gpu-settings")) == (0, "x")
+    unit_result(shelf.units["sysctl"], Asked(X, max_disruption="none"), check_mode=False)
+    converge(host, units={"sysctl": X, "gpu-settings": Y}, only=["gpu-settings"])
+    assert record(host, ASKED)["limits"] == {"sysctl": "none"}
+    converge(host, units={"sysctl": X, "gpu-settings": Y}, only=["sysctl"])
+    assert record(host, ASKED)["limits"] == {}
 
 
 @pytest.mark.parametrize(
@@ -301,6 +333,46 @@ def test_the_exit_status_says_whether_another_pass_is_due(shelf: Shelf, unit: st
     host = FakeHost()
     converge(host, units={unit: X})
     assert Kept(host).rc == rc
+
+
+@pytest.mark.parametrize(
+    ("waits", "rc"),
+    [
+        (("Busy",), 0),
+        (("RebootRequired",), 0),
+        (("Busy", "RebootRequired"), 0),
+        (("NotReady",), 2),
+        (("Busy", "NotReady"), 2),
+    ],
+)
+def test_what_only_a_reboot_or_an_end_of_work_helps_has_no_pass_soon(
+    shelf: Shelf, waits: tuple[str, ...], rc: int
+) -> None:
+    def plan(*_given: Any) -> Any:
+        todo = Todo()
+        for reason in waits:
+            todo.wait(reason, f"iommu: {reason}: reboot the node")
+        return todo.plan()
+
+    shelf.units["iommu"] = shelf.units["iommu"]._replace(plan=plan)
+    host = FakeHost()
+    converge(host, units={"iommu": X})
+    assert Kept(host).rc == rc
+
+
+def test_what_neither_waits_nor_came_to_its_end_has_a_pass_soon() -> None:
+    outcome = Outcome("iommu", False, "progressing", (), (), (), (), (), None)
+    result: dict[str, Any] = {"state": "progressing", "pending": []}
+    assert agent._status([outcome], [result]) == 2
+    assert agent._status([outcome._replace(needs=("token",))], [result]) == 0
+
+
+def test_a_repair_is_a_step_that_was_done_and_changed_something() -> None:
+    done, left = {"action": "write it", "done": True}, {"action": "restart it", "done": False}
+    told = agent._repairs(
+        [{"unit": "cpu", "changed": True, "steps": [done, left]}, {"unit": "mig", "changed": False, "steps": [done]}]
+    )
+    assert told == (repairs.Repair("cpu", "write it"),)
 
 
 def test_what_no_pass_can_help_is_a_failure(shelf: Shelf) -> None:
@@ -446,6 +518,18 @@ def test_a_copy_for_another_node_is_refused(shelf: Shelf) -> None:
     kept = Kept(host)
     assert (kept.rc, host.text("/etc/sysctl")) == (1, "drifted")
     assert "for the node node-1, and this host is node-2" in kept.said[0]
+
+
+def test_a_host_that_is_enrolled_as_another_node_is_kept_under_its_new_name(shelf: Shelf) -> None:
+    host = FakeHost()
+    signed = Signed(host, join=True)
+    plane = signed.plane
+    host.put(RECORD, json.dumps(plane.join_response("node-1", roots=[plane.root])))
+    converge(host, signed_spec=signed.spec(host={"sysctl": X}), node_id="node-1")
+    host.put(RECORD, json.dumps(plane.join_response("node-2", roots=[plane.root])))
+    assert "msg" not in hold(host, signed_spec=plane.desired_state("node-2", 1, host={"sysctl": X}, devices=[]))
+    host.put("/etc/sysctl", "drifted")
+    assert (Kept(host).rc, host.text("/etc/sysctl")) == (0, "x")
 
 
 def test_a_copy_that_was_tampered_with_is_refused(shelf: Shelf) -> None:
@@ -620,18 +704,18 @@ def test_another_account_is_told_so(shelf: Shelf, monkeypatch: pytest.MonkeyPatc
     assert "this account is not root" in said[0]
 
 
-def test_where_another_pass_runs_the_work_is_left_to_it(shelf: Shelf, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_another_pass_runs_on_the_work_is_left_to_it(shelf: Shelf, monkeypatch: pytest.MonkeyPatch) -> None:
     host = FakeHost({ASKED: state.render({"units": {"sysctl": X}})})
     inside(monkeypatch, host)
     waited: list[float] = []
 
-    def held(_host: Host, what: str, wait: float) -> None:
+    def held(_host: Host, what: str, wait: float) -> None:  # many that come and go are waited for
         waited.append(wait)
         raise Held(f"another pass holds {what}")
 
     monkeypatch.setattr(opening, "only_pass", held)
     said: list[str] = []
-    assert (agent.run(said.append), waited, host.calls) == (0, [0.0], [])
+    assert (agent.run(said.append), waited, host.calls) == (0, [120.0], [])
     assert said[0].startswith("left to the pass that runs now: ")
 
 
@@ -698,6 +782,16 @@ def test_a_pass_of_the_whole_word(shelf: Shelf, monkeypatch: pytest.MonkeyPatch,
     inside(monkeypatch, host)
     assert agent.run() == 0
     assert capsys.readouterr().out == "sysctl: write /etc/sysctl\nhost CONVERGED\n"
+
+
+def test_a_line_of_the_journal_is_one_line(
+    shelf: Shelf, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shelf.keeper("sysctl", path="/etc/x\nhost CONVERGED")
+    host = FakeHost({ASKED: state.render({"units": {"sysctl": X}})})
+    inside(monkeypatch, host)
+    assert agent.run() == 0
+    assert capsys.readouterr().out == "sysctl: write /etc/x host CONVERGED\nhost CONVERGED\n"
 
 
 def test_a_journal_that_is_gone_leaves_no_pass_half_done(shelf: Shelf, monkeypatch: pytest.MonkeyPatch) -> None:

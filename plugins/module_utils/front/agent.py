@@ -33,7 +33,6 @@ from .result import render, valid
 from .section import ASKED
 
 WAITS = ("Busy", "RebootRequired", "HeldBack")  # pending reasons that no pass of ours can end
-AT_ONCE = 0.0  # seconds to wait for the lock: who has it does the work
 
 Say = Callable[[str], None]
 
@@ -85,8 +84,9 @@ def sections(host: machine.Host) -> Kept:
 
     spec = desired_state(envelope(memory.envelope).body)
     signed = {"signed_spec": memory.envelope, "generation": None}
+    told = spec.node_id if known.get("host", {}).get("node_id") else None  # a host that is enrolled anew has another
     return Kept(
-        None if spec.host is None else _of_host(signed, known),
+        None if spec.host is None else _of_host({**signed, "node_id": told}, known),
         None if spec.devices is None else _of_devices({**signed, "assignments": None, "node_id": None}, known),
         f"the signed spec of generation {spec.generation}",
     )
@@ -134,11 +134,12 @@ def _lowest(allowed: Iterable[Any]) -> str:
 def run(say: Say | None = None) -> int:
     """One pass over what is kept, and its exit status: the program's word `agent`, which systemd runs.
 
-    `say` gets a line for each repair, and how each part ended: the journal's.
+    `say` gets a line for each repair, and how each part ended: the journal's. A pass that has the lock for long does
+    the work; many that have it for a moment, such as requests of an account that means harm, must not end this one.
     """
     told = _print if say is None else say
     try:
-        with _unbroken(), opened(False, "bcd agent", AT_ONCE) as (host, records):
+        with _unbroken(), opened(False, "bcd agent") as (host, records):
             return keep(host, records, told)
     except Held as fault:
         told(f"left to the pass that runs now: {fault.message}")

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from ..core.errors import Fault, NotKnownYet, Refused, StepFailed
+from ..core.errors import Fault, NotKnownYet, StepFailed
 from ..core.host import Host
 from ..core.outcome import Outcome
 from ..core.plan import Past, Plan, Unit
@@ -89,13 +89,12 @@ def intended(params: Mapping[str, Any], host: Host) -> Mapping[str, Any]:
 
 
 def _of_spec(params: Mapping[str, Any], intent: Any) -> Mapping[str, Any]:
-    from ..plan.agreement import of_devices, of_generation
+    from ..plan.agreement import of_devices, of_generation, of_node
 
-    if params["node_id"] not in (None, intent.node_id):  # whose name the reports of holds are signed in
-        raise Refused(f"node_id is {params['node_id']!r}, and the signed spec is for {intent.node_id}: leave it out")
+    node_id = of_node(intent.node_id, params["node_id"])
     assignments = of_devices(intent.devices, params["assignments"])
     generation = of_generation(intent.generation, params["generation"])
-    return {**params, "assignments": assignments, "generation": generation, "node_id": intent.node_id}
+    return {**params, "assignments": assignments, "generation": generation, "node_id": node_id}
 
 
 def converge_holds(params: Mapping[str, Any], host: Host, records: Records, root: bool = True) -> Ended:

@@ -141,8 +141,9 @@ def _signed(params: Mapping[str, Any], host: Host) -> tuple[Mapping[str, Any], M
 
 
 def _of_spec(params: Mapping[str, Any], intent: Any) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
-    from ..plan.agreement import of_generation, of_section
+    from ..plan.agreement import of_generation, of_node, of_section
 
+    of_node(intent.node_id, params["node_id"])
     is_given = params["units"] is not None or params["wire_units"] is not None
     units = of_section(intent.host, _named(params) if is_given else None)
     generation = of_generation(intent.generation, params["generation"])

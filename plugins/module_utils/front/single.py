@@ -51,8 +51,9 @@ def unit_result(unit: Unit, asked: Asked, check_mode: bool) -> dict[str, Any]:
 
 def _signed(unit: str, asked: Asked, intent: Any) -> Mapping[str, Any] | None:
     """The settings of the signed spec, None to remove the unit; raises Refused where other ones are asked for."""
-    from ..plan.agreement import of_unit
+    from ..plan.agreement import of_node, of_unit
 
+    of_node(intent.node_id, asked.given.node_id)
     return of_unit(intent.host, unit, asked.settings)
 
 

@@ -70,6 +70,13 @@ def of_generation(signed: int, given: int | None) -> int:
     return signed
 
 
+def of_node(signed: str, given: str | None) -> str:
+    """The spec's node, which one in the options has to be: labels and reports bear its name. Raises Refused."""
+    if given not in (None, "", signed):
+        raise Refused(f"node_id is {_shown(given)}, and the signed spec is for {signed}: leave it out")
+    return signed
+
+
 def managed(signed: Units | None) -> Units:
     """The units of a spec that manages the host; raises Refused for one that does not."""
     if signed is None:

@@ -34,6 +34,7 @@ import pytest
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core import host as machine
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.host import Host
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.predict import PredictedHost
+from ansible_collections.bettercompute.bcd.plugins.module_utils.core.secret import Given
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.step import File
 from ansible_collections.bettercompute.bcd.plugins.module_utils.front import holds, opening, section
 from ansible_collections.bettercompute.bcd.plugins.module_utils.front.single import Asked, unit_result
@@ -291,7 +292,12 @@ def test_what_is_asked_beside_a_spec_changes_nothing(host: FakeHost) -> None:
     refused(host, "the signed spec does not name sysctl", lambda check: by_unit(check, signed_spec=other))
     held = [{"allocation_id": "a", "binding": "cdi", "devices": ["GPU-1"]}]
     refused(host, "assignments differ", lambda check: by_holds(check, signed_spec=new, assignments=held))
-    refused(host, "is for node-1: leave it out", lambda check: by_holds(check, signed_spec=new, node_id="node-2"))
+    another = (
+        "node_id is 'node-2', and the signed spec is for node-1: leave it out"
+    )
+    refused(host, another, lambda check: by_holds(check, signed_spec=new, node_id="node-2"))
+    refused(host, another, lambda check: by_section(check, signed_spec=new, node_id="node-2"))
+    refused(host, another, lambda check: by_unit(check, signed_spec=new, given=Given(node_id="node-2")))
     host.put(SWAP, "60\n")
     assert by_section(signed_spec=spec(5, WANTED))["changed"]  # the one before is still the newest
 

@@ -151,6 +151,32 @@ def test_the_socket_is_root_s_and_the_group_s() -> None:
     assert dict(settings(helper, "Unit"))["Requires"] == "bcd-helper.socket"
 
 
+def test_the_agent_comes_at_each_boot_and_every_ten_minutes_and_not_with_all_others_at_once() -> None:
+    timer = (ROLE.parent / "bcd_agent" / "files" / installed.AGENT_TIMER).read_text(encoding="utf-8")
+    when = dict(settings(timer, "Timer"))
+    assert (when["OnBootSec"], when["OnUnitInactiveSec"]) == ("1min", "10min")
+    assert when["RandomizedDelaySec"] == "1min"
+    assert "Unit" not in when  # the service of its own name
+    assert dict(settings(timer, "Install")) == {"WantedBy": "timers.target"}
+
+
+def test_a_pass_that_something_may_come_of_is_followed_by_another_and_no_failure() -> None:
+    """2 is the status of progressing: systemd starts the agent again, whatever Restart= says, and has no failed unit."""
+    agent = dict(settings(rendered("bcd_agent", installed.AGENT_SERVICE)))
+    assert (agent["SuccessExitStatus"], agent["RestartForceExitStatus"], agent["RestartSec"]) == ("2", "2", "30")
+    assert "Restart" not in agent  # a failure has the next ten minutes
+
+
+def test_the_helper_is_started_by_who_asks_however_often() -> None:
+    helper = rendered("bcd_helper", installed.HELPER_SERVICE)
+    assert dict(settings(helper, "Unit"))["StartLimitIntervalSec"] == "0"
+    assert settings(helper, "Install") == []
+    socket = (ROLE / "files" / installed.HELPER_SOCKET).read_text(encoding="utf-8")
+    assert dict(settings(socket, "Install")) == {"WantedBy": "sockets.target"}
+    # A hundred clients at once wait there, and none is told that nobody listens.
+    assert int(dict(settings(socket, "Socket"))["Backlog"]) >= 100
+
+
 def test_the_program_knows_what_the_roles_lay_down_by_the_same_names() -> None:
     """The sandbox, the socket's path and the names of units stand in roles and in code."""
     socket = dict(settings((ROLE / "files" / "bcd-helper.socket").read_text(encoding="utf-8"), "Socket"))

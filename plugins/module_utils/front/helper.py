@@ -166,7 +166,7 @@ def _unit(asked: asking.UnitRequest) -> dict[str, Any]:
     given = to_unit({**names, "join_token_ref": reference, "token": token})
     result = unit_result(found, Asked(asked.settings, asked.signed_spec, asked.max_disruption, given), asked.check)
     if not asked.check:
-        staged.forget(host, [result], leaves=asked.settings is None and "msg" not in result)
+        staged.forget(host, [result], leaves=asked.settings is None)
     return result
 
 
@@ -191,7 +191,25 @@ def _devices(asked: asking.DevicesRequest) -> dict[str, Any]:
             f"signing_key is {asking.shown(key)}, and bcd helper signs with no other key than that of signing_key in "
             f"{CONFIG}: have root name it there, or leave it out"
         )
+    if asked.params["assignments"] is not None:
+        _refuse_unread(machine.Host())
     return holds_result(asked.params, asked.check)
+
+
+def _refuse_unread(host: machine.Host) -> None:
+    """Raise Refused where more reports wait than a host comes to: each pass could add some, and nobody reads them."""
+    from ..plan.events import EVENTS
+
+    if len(host.names(EVENTS)) < MOST_EVENTS:
+        return
+    from .signing import journal
+
+    waiting = len(journal(host))
+    if waiting >= MOST_EVENTS:
+        raise Refused(
+            f"{waiting} events in {EVENTS} wait to be acknowledged, and bcd helper adds none: have them read, and give "
+            "their ids in acknowledge alone"
+        )
 
 
 def _look(op: str) -> dict[str, Any]:

@@ -161,7 +161,7 @@ def test_the_agent_comes_at_each_boot_and_every_ten_minutes_and_not_with_all_oth
 
 
 def test_a_pass_that_something_may_come_of_is_followed_by_another_and_no_failure() -> None:
-    """2 is the status of progressing: systemd starts the agent again, whatever Restart= says, and has no failed unit."""
+    """2 is the status of progressing: systemd starts the agent again, and has no failed unit."""
     agent = dict(settings(rendered("bcd_agent", installed.AGENT_SERVICE)))
     assert (agent["SuccessExitStatus"], agent["RestartForceExitStatus"], agent["RestartSec"]) == ("2", "2", "30")
     assert "Restart" not in agent  # a failure has the next ten minutes

@@ -227,6 +227,9 @@ def test_the_next_run_is_told_of_it_and_finds_nothing_left(story: Story) -> None
 
 
 def test_an_older_spec_and_another_node_s_are_refused_by_the_real_helper(story: Story) -> None:
+    older = story.bcd.converge(None, bcd_converge_signed_spec=story.signed({}, generation=0))
+    assert older.rc != 0
+    assert "has generation 0, and this host has accepted 1" in older.message
     other = story.plane.desired_state("node-8", 9, {}, bundle=story.plane.trust_bundle(1, [story.plane.root]))
     refused = story.bcd.converge(None, bcd_converge_signed_spec=other)
     assert refused.rc != 0

@@ -30,6 +30,7 @@ from . import request as asking
 from .result import failed, of_fault, render, valid
 
 HANDED = 3  # the descriptor that systemd passes first, SD_LISTEN_FDS_START of sd_listen_fds(3)
+MOST_EVENTS = 10_000  # that wait to be acknowledged
 NOT_STARTED = "bcd helper does not start: "
 
 

@@ -21,6 +21,9 @@ from .request import FileRequest, SliceRequest
 SIGNED = "ask for op devices with signed_spec"
 
 
+MOST = 1024  # files of a kind, and slices: 16 GPUs of 64 slots
+
+
 def file_result(asked: FileRequest) -> dict[str, Any]:
     """The result of file.write; raises Fault."""
     if asked.id is None:
@@ -33,13 +36,15 @@ def file_result(asked: FileRequest) -> dict[str, Any]:
         path, fault = _judged(host, asked.kind, asked.id, asked.content)
         if fault:
             raise Refused(f"file.write of {path}: {fault}: correct its content")
+        if asked.content is not None:
+            _refuse_another(host, path)
         return {"changed": _put(host, path, asked.content, 0o644)}
 
 
 def slice_result(asked: SliceRequest) -> dict[str, Any]:
     """The result of slice.apply and slice.remove, with the keys of a unit; raises Fault."""
     from ..core.runner import Goal, converge
-    from ..plan.slices import NAME
+    from ..plan.slices import NAME, folder
     from ..units.hold_slice import of
     from .opening import opened
     from .result import render
@@ -49,6 +54,8 @@ def slice_result(asked: SliceRequest) -> dict[str, Any]:
     with opened(False, "slice.apply" if asked.limits is not None else "slice.remove") as (host, records):
         _refuse_signed(host, "no slice is made or stopped by itself")
         _refuse_recorded(host, allocation)
+        if asked.limits is not None:
+            _refuse_another(host, folder(allocation))
         return render(converge(Goal(of(allocation), asked.limits), host, records))
 
 
@@ -80,6 +87,16 @@ def _refuse_recorded(host: Host, allocation: str) -> None:
     path = record_path(allocation)
     if host.file(path) is not None:
         raise Refused(f"{allocation} is a hold that root keeps ({path}): ask for op devices to change or release it")
+
+
+def _refuse_another(host: Host, path: str) -> None:
+    """Raise Refused for one more where there are as many as a host can use: an account must not fill root's disk."""
+    above, _slash, name = path.rpartition("/")
+    there = host.names(above)
+    if name not in there and len(there) >= MOST:
+        raise Refused(
+            f"{above} has {len(there)} entries, and bcd helper adds none: remove those of allocations that ended"
+        )
 
 
 def _judged(host: Host, kind: str, allocation: str, content: str | None) -> tuple[str, str]:

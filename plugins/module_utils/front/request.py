@@ -22,6 +22,10 @@ from ..plan.strict_json import parse, short
 ID = re.compile(r"[A-Za-z0-9_]{1,80}")
 KINDS = ("cdi", "allocation-env", "k8s-token")
 LONGEST_FILE = 256 * 1024  # characters: the specification of a board of GPUs in parts has a tenth
+MOST_UNITS = 64  # names of units in a list: there are a quarter of that
+MOST_ENTRIES = 1024  # of a list of assignments and what goes with them: 16 GPUs of 64 slots
+LONGEST_NAME = 256  # characters of what a node, its site or a run's label is called
+HIGHEST = 2**63 - 1  # of a generation
 FAIL_ON = ("terminal", "failed", "progressing", "never")
 WORDS = {
     str: "a string",
@@ -183,6 +187,11 @@ def _of(found: dict[str, Any]) -> Request:
     for name in choices.keys() & found.keys():
         if found[name] not in choices[name]:
             raise Refused(f"{op}: {name} is {shown(found[name])}, and takes {', '.join(choices[name])}: correct it")
+    for name in found.keys() & {"node_id", "site", "label"}:
+        if len(found[name] or "") > LONGEST_NAME:
+            raise Refused(f"{op}: {name} has more than {LONGEST_NAME} characters: give a shorter one")
+    if not 0 <= (found.get("generation") or 0) <= HIGHEST:
+        raise Refused(f"{op}: generation is {found['generation']}, and counts from 0 to {HIGHEST}: correct it")
     if op == "host.unit":
         _refuse_names([found["unit"]])
         return UnitRequest(**found)
@@ -218,8 +227,16 @@ def _refuse_names(units: list[Any]) -> None:
             )
 
 
+def _refuse_many(op: str, found: dict[str, Any], names: tuple[str, ...], most: int) -> None:
+    """Raise Refused where one asks for more work, and for more to remember, than a host can be for."""
+    for name in names:
+        if len(found[name] or ()) > most:
+            raise Refused(f"{op}: {name} has {len(found[name])} entries, and at most {most} are taken: give fewer")
+
+
 def _section(found: dict[str, Any]) -> SectionRequest:
     op = "host.section"
+    _refuse_many(op, found, ("units", "wire_units", "known", "only"), MOST_UNITS)
     plans, check = found.pop("plans"), found.pop("check")
     if found["units"] is not None and found["wire_units"] is not None:
         raise Refused(f"{op}: units and wire_units are both given: give one of them")
@@ -240,6 +257,7 @@ def _devices(found: dict[str, Any]) -> DevicesRequest:
     from ..plan.settings import strict
 
     check = found.pop("check")
+    _refuse_many("devices", found, ("assignments", "passthrough", "instances"), MOST_ENTRIES)
     if found["assignments"] is None and found["acknowledge"] is None and found["signed_spec"] is None:
         raise Refused("devices: none of assignments, acknowledge and signed_spec is given: give one of them")
     if not all(isinstance(event, str) for event in found["acknowledge"] or ()):

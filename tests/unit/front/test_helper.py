@@ -188,6 +188,20 @@ def test_a_cluster_that_root_does_not_allow_is_not_joined(host: FakeHost) -> Non
     assert untouched(host)
 
 
+def test_nobody_adds_reports_that_nobody_reads(gpus: GpuHost, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(helper, "MOST_EVENTS", 3)
+    wrong = [{"allocation_id": f"a{n}", "binding": "BINDING_HOLD", "devices": [{"id": "GPU-0"}]} for n in range(3)]
+    events = ask(DEVICES, assignments=wrong, generation=1)["events"]
+    assert len(events) == 3
+    gpus.calls.clear()
+    told = ask(DEVICES, assignments=wrong, generation=2)
+    assert told["reason"] == "Refused"
+    assert told["msg"].startswith("3 events in /var/lib/bcd-hostconfig/events wait to be acknowledged, and bcd helper")
+    assert untouched(gpus)
+    ask(DEVICES, acknowledge=[event["id"] for event in events])
+    assert len(ask(DEVICES, assignments=wrong, generation=2)["events"]) == 3
+
+
 def test_no_other_key_signs_than_the_one_that_root_names(gpus: GpuHost) -> None:
     told = ask(DEVICES, assignments=[], signing_key="/etc/shadow", node_id="node-1")
     assert told["reason"] == "Refused"

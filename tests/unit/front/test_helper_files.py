@@ -253,6 +253,26 @@ def test_a_hold_that_root_keeps_is_root_s(host: GpuHost, kind: str) -> None:
 # -- the token of a join
 
 
+def test_there_are_no_more_files_and_slices_than_a_host_can_use(host: GpuHost) -> None:
+    spec, env = of_ours(host, uuids(host)[0])
+    for n in range(1024):
+        host.put(f"/etc/cdi/bcd-x{n}.json", "{}")
+        host.put(f"/run/bcd/allocations/x{n}.env", "")
+        host.put(f"{slice_folder(f'x{n}')}/cgroup.events", "populated 1\nfrozen 0\n")
+    for told, folder in (
+        (write("cdi", spec), "/etc/cdi"),
+        (write("allocation-env", env), "/run/bcd/allocations"),
+        (apply(LIMITS), "/sys/fs/cgroup/bcd.slice/bcd-alloc.slice"),
+    ):
+        assert (told["reason"], told["changed"]) == ("Refused", False)
+        assert told["msg"].startswith(f"{folder} has 10")
+        assert told["msg"].endswith(" entries, and bcd helper adds none: remove those of allocations that ended")
+    assert untouched(host)
+    assert write("allocation-env", "BCD_ALLOCATION_ID=x7\n", "x7") == {"changed": True}  # one that is there
+    assert write("allocation-env", None, "x9") == {"changed": True}
+    assert write("allocation-env", env) == {"changed": True}
+
+
 def test_a_token_is_laid_for_root_alone_and_taken_away(host: GpuHost) -> None:
     assert write("k8s-token", f" {TOKEN}\n", None) == {"changed": True}
     assert host.files[TOKEN_FILE] == File(f"{TOKEN}\n", 0o600)

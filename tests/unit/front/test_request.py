@@ -146,6 +146,32 @@ def test_a_name_that_is_none_is_refused_wherever_it_stands(where: str, name: str
     )
 
 
+@pytest.mark.parametrize(
+    ("sent", "why"),
+    [
+        ({**SECTION, "known": ["x"] * 65}, "host.section: known has 65 entries, and at most 64 are taken: give fewer"),
+        ({**SECTION, "only": ["x"] * 65}, "host.section: only has 65 entries"),
+        ({**SECTION, "units": {f"x{n}": {} for n in range(65)}}, "host.section: units has 65 entries"),
+        ({**SECTION, "units": None, "wire_units": [{"unit": "x", "settings": ""}] * 65}, "wire_units has 65 entries"),
+        ({**DEVICES, "assignments": [{}] * 1025}, "devices: assignments has 1025 entries, and at most 1024 are taken"),
+        ({**DEVICES, "passthrough": [{}] * 1025}, "devices: passthrough has 1025 entries"),
+        ({**DEVICES, "instances": [{}] * 1025}, "devices: instances has 1025 entries"),
+        ({**SECTION, "node_id": "x" * 257}, "host.section: node_id has more than 256 characters: give a shorter one"),
+        ({**UNIT, "site": "x" * 257}, "host.unit: site has more than 256 characters"),
+        ({**SECTION, "label": "x" * 257}, "host.section: label has more than 256 characters"),
+        (
+            {**SECTION, "generation": 2**63},
+            "generation is 9223372036854775808, and counts from 0 to 9223372036854775807",
+        ),
+        ({**SECTION, "generation": -1}, "host.section: generation is -1, and counts from 0"),
+        ({**DEVICES, "generation": -1}, "devices: generation is -1, and counts from 0"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_nobody_makes_more_work_than_a_host_can_be_for(sent: dict[str, Any], why: str) -> None:
+    assert why in refused(sent)
+
+
 def test_a_name_of_64_characters_is_one() -> None:
     assert read({**UNIT, "unit": "x" * 64}).unit == "x" * 64
 

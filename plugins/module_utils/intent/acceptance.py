@@ -103,8 +103,6 @@ def _of_this_node(memory: Memory, joined: body.JoinResponse | None) -> Memory:
     """The memory of the node that the join record names: joined as another one, the machine starts over."""
     if joined is None or memory.node_id == joined.node_id:
         return memory
-    if not memory.node_id:
-        return memory._replace(node_id=joined.node_id)
     return memory._replace(node_id=joined.node_id, generation=-1, body_sha256="", envelope=None)
 
 
@@ -157,7 +155,7 @@ def _with_bundle(
     return bundle, memory._replace(
         bundle_version=bundle.version,
         bundle_sha256=digest,
-        signed=memory.signed or bool(bundle.command_roots),
+        signed=True,  # one without roots is refused behind this, and remembered by nobody
     )
 
 
@@ -172,7 +170,7 @@ def _refuse_an_older(spec: body.DesiredState, digest: str, memory: Memory) -> No
             f"the signed spec has generation {spec.generation}, and this host has accepted {memory.generation}: "
             f"{OLDER} ({OVER})"
         )
-    if spec.generation == memory.generation and memory.body_sha256 not in ("", digest):
+    if spec.generation == memory.generation and memory.body_sha256 != digest:
         raise Refused(
             f"the signed spec has generation {spec.generation}, which this host has accepted with another content: "
             "have what changed signed with a higher generation"

@@ -15,7 +15,7 @@ def canonical(value: Any) -> str:
     """The canonical text: keys sorted by code point, no white space, integers the only numbers, fit for UTF-8.
 
     Raises ValueError for what has no such text: a fraction, a key that is no string, half of a surrogate pair; and for
-    what is nested deeper than DEEPEST.
+    what is nested deeper than DEEPEST. A text is not told, since it may be a secret.
     """
     _check(value, DEEPEST)
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
@@ -55,6 +55,6 @@ def _check(value: Any, levels: int) -> None:
         try:
             value.encode()
         except UnicodeEncodeError:
-            raise ValueError(f"canonical JSON is UTF-8, and {value!r} has no bytes in it") from None
+            raise ValueError("canonical JSON is UTF-8, in which half a character has no bytes") from None
     elif value is not None and not isinstance(value, int):  # a bool is an int
         raise ValueError(f"canonical JSON has no {type(value).__name__}: {value!r}")

@@ -184,6 +184,17 @@ def test_another_pinned_key_has_versions_of_its_own() -> None:
     assert (moved.bundle_version, moved.bundle_key) == (1, other.join.pin)
 
 
+def test_what_another_pinned_key_signed_demands_nothing_under_this_one() -> None:
+    """Its join record had roots once, and has none now: no bundle of its own has said otherwise."""
+    memory = take(spec(1, bundle=bundle(7, OLD)), BY_KEY)
+    other = ControlPlane()
+    pins = Pins(join_key=other.join.pin)
+    made = other.desired_state(generation=2, host={})
+    moved = take(made, pins, memory, other.join_response("node-1", 1, [other.root]))
+    assert (moved.bundle_version, moved.bundle_key, moved.signed) == (-1, other.join.pin, False)
+    assert demand(pins, json.dumps(other.join_response("node-1", 2, [])), moved) == ""
+
+
 # -- the node
 
 
@@ -230,7 +241,14 @@ def test_a_record_without_the_pin_refuses_everything() -> None:
     )
 
 
-@pytest.mark.parametrize("text", ["", "{", "[" * 100_000, '{"body":"","body":""}', "\udc80"])
+TWICE = '{"signature":"AAAA",' + json.dumps(record())[1:]  # the second one is the right one
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "{", "[" * 100_000, '{"body":"","body":""}', TWICE, "\udc80"],
+    ids=["empty", "cut", "deep", "no envelope", "a key twice", "a byte"],
+)
 def test_a_damaged_record_refuses_everything(text: str) -> None:
     assert refused(spec(), BY_KEY, record=text) == (
         f"{RECORD} is no join record: have the control plane sign for this host again (the playbook enroll), or move "

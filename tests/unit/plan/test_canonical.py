@@ -48,6 +48,13 @@ def test_what_has_no_canonical_text_is_refused(value: Any) -> None:
         canonical(value)
 
 
+def test_a_text_that_has_no_bytes_is_not_told() -> None:
+    """It may be a secret: a line of an allocation's environment."""
+    for value in (["TOKEN=hunter2\udcff"], {"hunter2\udcff": 1}):
+        with pytest.raises(ValueError, match=r"^canonical JSON is UTF-8, in which half a character has no bytes$"):
+            canonical(value)
+
+
 def test_how_deep_a_value_may_be() -> None:
     for opens, closes in (("[", "]"), ('{"a":', "}")):
         text = opens * 64 + "7" + closes * 64

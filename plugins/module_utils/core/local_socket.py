@@ -69,7 +69,8 @@ def exchange(path: str, data: bytes, limit: int = LARGEST, owner: int = 0) -> by
     StepFailed where no one listens, takes the data, or answers with at most `limit` bytes.
     """
     with socket.socket(socket.AF_UNIX) as server:
-        server.settimeout(CONNECTS)
+        # The kernel waits for room among those who wait to be accepted; a timeout of Python's would have it not wait.
+        server.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", int(CONNECTS), 0))
         try:
             server.connect(path)
         except OSError as fault:
@@ -99,6 +100,8 @@ def _unconnected(path: str, fault: OSError) -> StepFailed:
         return StepFailed(f"{path} is not there: have root start bcd-helper.socket, and run again")
     if fault.errno == errno.ECONNREFUSED:
         return StepFailed(f"nothing listens on {path}: {SEE}, have root start it, and run again")
+    if fault.errno == errno.EAGAIN:
+        return StepFailed(f"{path} was busy with others for {CONNECTS:g} seconds: run again when those have ended")
     return StepFailed(f"cannot connect to {path}: {fault.strerror or fault}: {SEE}, and run again")
 
 

@@ -9,12 +9,14 @@ import os
 import socket
 import tempfile
 import threading
+import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 import pytest
 
+from ansible_collections.bettercompute.bcd.plugins.module_utils.core import local_socket
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.errors import StepFailed, Unreadable
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.local_socket import exchange, peer_of
 
@@ -101,6 +103,44 @@ def test_where_no_one_listens_it_says_so(place: Path) -> None:
         gone.bind(path)
     with pytest.raises(StepFailed, match=f"nothing listens on {path}: see systemctl status bcd-helper.socket"):
         exchange(path, b"")
+
+
+@contextmanager
+def crowded(path: Path) -> Iterator[tuple[socket.socket, ExitStack]]:
+    """A socket at which as many wait as it lets, and those who wait."""
+    with socket.socket(socket.AF_UNIX) as listener, ExitStack() as waiting:
+        listener.bind(str(path))
+        listener.listen(1)
+        with suppress(BlockingIOError):
+            while True:
+                other = waiting.enter_context(socket.socket(socket.AF_UNIX))
+                other.setblocking(False)
+                other.connect(str(path))
+        yield listener, waiting
+
+
+def test_where_others_wait_it_waits_its_turn(place: Path) -> None:
+    with crowded(place / "s") as (listener, others):
+        told: list[bytes] = []
+        thread = threading.Thread(target=lambda: told.append(exchange(str(place / "s"), b"asked", owner=ME)))
+        thread.start()
+        time.sleep(0.3)
+        assert thread.is_alive()
+        others.close()
+        while thread.is_alive():
+            with listener.accept()[0] as connection:
+                if read_all(connection) == b"asked":
+                    connection.sendall(b"answered")
+                    break
+        thread.join(10)
+        assert told == [b"answered"]
+
+
+def test_it_does_not_wait_for_ever(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(local_socket, "CONNECTS", 1.0)
+    with crowded(place / "s"), pytest.raises(StepFailed, match="was busy with others for 1 seconds: run again") as told:
+        exchange(str(place / "s"), b"asked", owner=ME)
+    assert told.value.retryable
 
 
 def test_who_may_not_connect_is_told(place: Path) -> None:

@@ -188,6 +188,35 @@ def test_what_does_not_hold_leaves_no_identity(site: Site, variables: dict[str, 
     assert left <= {os.path.dirname(LOCK)}
 
 
+def test_keys_and_accounts_may_be_texts_as_lookups_give_them(site: Site) -> None:
+    """A text in the place of a list is one key a line, and never one a character."""
+    small: dict[str, Any] = {"bcd_enroll_agent": False, "bcd_enroll_helper": False}
+    site.enroll(**small, bcd_config_authorized_keys=f"{KEYS[0]}\r\n\n{KEYS[0]} too\n", bcd_config_members="root")
+    keys = "/var/lib/bcd/.ssh/authorized_keys"
+    assert site.read(keys) == f"{KEYS[0]}\n{KEYS[0]} too\n"
+    assert "root" in group(site)[3].split(",")
+    site.enroll(**small, bcd_config_authorized_keys=None)  # which is not given
+    assert site.read(keys) == f"{KEYS[0]}\n{KEYS[0]} too\n"
+
+
+def test_what_a_run_that_died_has_written_is_made_known_to_systemd(site: Site) -> None:
+    """It was killed between the files of another version and the restart: the next finds them as they are to be."""
+    site.enroll()
+    units = ("bcd-helper.socket", "bcd-helper.service", "bcd-agent.timer", "bcd-agent.service")
+    texts = {unit: site.read(f"{UNITS}/{unit}") for unit in units}
+    for unit in units:
+        site.path(f"{UNITS}/{unit}").write_text(f"{texts[unit]}# of before\n")
+    site.host.run("systemctl", "daemon-reload")
+    site.host.run("systemctl", "show", *units)
+    for unit in units:
+        site.path(f"{UNITS}/{unit}").write_text(texts[unit])
+    known = ("systemctl", "show", "--value", "--property=NeedDaemonReload", *units)
+    assert site.host.run(*known).stdout.split() == ["yes"] * 4
+    assert site.changed() == 2  # socket and timer are started anew
+    assert site.host.run(*known).stdout.split() == ["no"] * 4
+    assert site.changed() == 0
+
+
 def test_enrolled_again_as_another_node(site: Site) -> None:
     small: dict[str, Any] = {"bcd_enroll_agent": False, "bcd_enroll_helper": False}
     site.enroll(**PINS, **small, bcd_config_join_record=PLANE.join_response(NODE, 1, [PLANE.root]))
@@ -223,6 +252,21 @@ def test_the_helper_is_taken_away_again(site: Site) -> None:
     assert site.changed(bcd_enroll_agent=False, bcd_helper_state="absent") == 0
     said = site.message(site.enroll(rc=2, bcd_enroll_agent=False, bcd_helper_state="gone"))
     assert "bcd_helper_state" in said
+
+
+def restarts(site: Site) -> list[list[str]]:
+    return [call for call in site.host.calls("systemctl") if "restart" in call]
+
+
+def test_a_program_that_is_installed_anew_ends_the_helper_of_before(site: Site) -> None:
+    """What runs keeps its code until then: the next who asks is to meet the new one."""
+    site.enroll(bcd_enroll_agent=False)
+    site.host.forget_calls()
+    assert site.changed(bcd_enroll_agent=False) == 0
+    assert restarts(site) == []
+    site.host.remove("/usr/local/sbin/bcd")
+    assert site.changed(bcd_enroll_agent=False) > 0
+    assert [call[1:] for call in restarts(site)] == [["restart", "bcd-helper.socket"]]
 
 
 def account(site: Site) -> list[str]:

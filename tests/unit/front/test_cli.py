@@ -23,11 +23,13 @@ from ansible_collections.bettercompute.bcd.plugins.module_utils.core import pred
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.secret import Given
 from ansible_collections.bettercompute.bcd.plugins.module_utils.front import (
     cli,
+    cli_pass,
     cli_report,
     holds,
     opening,
     options,
     section,
+    staged,
 )
 from ansible_collections.bettercompute.bcd.plugins.module_utils.look.config import OUTSIDE
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.installed import CONFIG
@@ -43,6 +45,7 @@ SPEC = "/root/spec.json"
 X, Y = {"text": "x"}, {"text": "y"}
 REBOOT = "cpu: CPUs 1 are isolated from the next boot: reboot the node"
 TOKEN = "abcdef.0123456789abcdef"
+TOKEN_FILE = "/var/lib/bcd-hostconfig/k8s/bootstrap-token"
 LOADED = predict  # it is made of the real Host
 SHIPPED = dict(catalog.SHIPPED)
 WORDS = some.sampled_from(
@@ -267,6 +270,21 @@ def test_the_devices_have_their_pass_whatever_became_of_the_host(bcd: Any) -> No
     assert state(ran.json["devices"]) == "CONVERGED"
 
 
+@pytest.mark.parametrize(
+    ("host_state", "devices_state", "status"),
+    [
+        ("FAILED", "PROGRESSING", 1),
+        ("PROGRESSING", "FAILED", 1),
+        ("CONVERGED", "PROGRESSING", 2),
+        ("PROGRESSING", "CONVERGED", 2),
+        ("CONVERGED", "CONVERGED", 0),
+    ],
+)
+def test_the_section_that_is_worse_off_decides(host_state: str, devices_state: str, status: int) -> None:
+    ended = cli_pass.Ended({"section": {"state": host_state}}, {"section": {"state": devices_state}})
+    assert ended.status() == status
+
+
 def test_a_section_that_is_not_named_is_left_alone(bcd: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(section, "section_result", None)
     ran = bcd("converge", "--json", "--spec", SPEC, spec={"devices": []})
@@ -415,7 +433,7 @@ def test_what_is_not_signed_ends_with_1(bcd: Any, host: FakeHost) -> None:
 def test_the_token_that_was_laid_is_given_to_the_pass(
     bcd: Any, host: FakeHost, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    host.put("/var/lib/bcd-hostconfig/k8s/bootstrap-token", TOKEN + "\n")
+    host.put(TOKEN_FILE, TOKEN + "\n")
     seen: list[Any] = []
 
     def given(params: Any) -> Given:
@@ -426,6 +444,26 @@ def test_the_token_that_was_laid_is_given_to_the_pass(
     ran = bcd("converge", "--spec", SPEC, spec={"host": {"k8s-join": {**X, "joinTokenRef": "pool"}}})
     assert seen == [{"pool": TOKEN}]
     assert TOKEN not in ran.out + ran.err
+
+
+@pytest.mark.parametrize(
+    ("word", "has_joined", "is_left"), [("converge", True, False), ("converge", False, True), ("plan", True, True)]
+)
+def test_the_token_goes_once_the_machine_has_joined(
+    bcd: Any, host: FakeHost, monkeypatch: pytest.MonkeyPatch, word: str, has_joined: bool, is_left: bool
+) -> None:
+    host.put(TOKEN_FILE, TOKEN + "\n")
+    monkeypatch.setattr(staged, "_has_joined", lambda _host: has_joined)
+    bcd(word, "--spec", SPEC, spec={"host": {"k8s-join": X}})
+    assert host.text(TOKEN_FILE) == (f"{TOKEN}\n" if is_left else None)
+
+
+def test_an_ordinary_account_does_not_look_for_it(bcd: Any, host: FakeHost) -> None:
+    host.put(TOKEN_FILE, TOKEN + "\n")
+    host.unreadable.add(TOKEN_FILE)
+    host.user = 1000
+    ran = bcd("converge", "--spec", SPEC, spec={"host": {"k8s-join": X}})
+    assert (ran.status, "node-unprivileged" in ran.out, host.calls) == (1, True, [])
 
 
 # -- options of the passes, as the modules have them

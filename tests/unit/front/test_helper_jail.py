@@ -16,6 +16,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +25,10 @@ import pytest
 from ansible_collections.bettercompute.bcd.plugins import module_utils
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core import rootfs
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.errors import StepFailed
+from ansible_collections.bettercompute.bcd.plugins.module_utils.core.host import Host
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.local_server import Bounds
 from ansible_collections.bettercompute.bcd.plugins.module_utils.front import helper
+from ansible_collections.bettercompute.bcd.plugins.module_utils.look.doctor_host import WRITTEN
 from tests.unit.core.jail import enter, in_jail
 from tests.unit.core.served import Served, answer, serving
 
@@ -235,6 +238,28 @@ def test_root_writes_into_no_directory_that_is_not_its_own(service: Served, tree
     assert shown(elsewhere) == before
     if how == "link":
         assert folder.is_symlink()
+
+
+@pytest.mark.parametrize("written", WRITTEN)
+def test_a_link_in_the_place_of_any_directory_on_the_way_of_a_write(tree: Path, written: str) -> None:
+    """Each that root writes below, and each above it, as the doctor looks at them too."""
+    (tree / "elsewhere/90-bcd.conf").write_text("theirs")
+    for depth in range(1, written.count("/") + 1):
+        place = "/".join(written.split("/")[: depth + 1])
+        moved = tree / "tmp" / f"before-{depth}"
+        folder = tree / place.lstrip("/")
+        folder.mkdir(parents=True, exist_ok=True)
+        folder.rename(moved)
+        folder.symlink_to("/elsewhere")
+        rest = written.removeprefix(place).lstrip("/")
+        (tree / "elsewhere" / rest).mkdir(parents=True, exist_ok=True)
+        before = shown(tree / "elsewhere")
+        for change in (Host().remove, partial(Host().write, text="ours", mode=0o644)):
+            with pytest.raises(StepFailed, match=f"^{place} is not a directory only root can write: "):
+                in_jail(tree, change, f"{written}/90-bcd.conf")
+        assert shown(tree / "elsewhere") == before
+        folder.unlink()
+        moved.rename(folder)
 
 
 def test_a_link_in_a_file_s_own_place_is_replaced_and_its_target_kept(service: Served, tree: Path) -> None:

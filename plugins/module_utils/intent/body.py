@@ -56,15 +56,13 @@ def desired_state(body: bytes) -> DesiredState:
     Raises Refused, as the two below do, for a text that is not canonical, a field too many or too few, or another type.
     """
     found = _object("the signed spec", body, "DesiredState", ("node_id", "generation"), ("host", "devices"))
-    host = found.get("host")
-    devices = found.get("devices")
-    if host is None and devices is None:
+    if "host" not in found and "devices" not in found:
         raise Refused(f"the signed spec has neither host nor devices, and asks for nothing: {AGAIN}")
     return DesiredState(
         _node_id("the signed spec", found["node_id"]),
         _number("the signed spec: generation", found["generation"]),
-        None if "host" not in found else _host(host),
-        None if "devices" not in found else _devices(devices),
+        _host(found["host"]) if "host" in found else None,
+        _devices(found["devices"]) if "devices" in found else None,
     )
 
 

@@ -101,6 +101,8 @@ def test_keys_and_certificates_may_be_files_and_a_file_may_hold_a_chain(tmp_path
     files = [str(tmp_path / "chain.pem"), root]
     result = sign_result(asked(private_key=str(tmp_path / "key.pem"), certificates=files))
     assert result["envelope"]["certificates"] == signer.chain
+    texts = [text.replace("\n", "\r\n") for text in signer.chain]
+    assert sign_result(asked(signer, certificates=texts))["envelope"]["certificates"] == signer.chain
 
 
 @pytest.mark.parametrize(
@@ -116,10 +118,10 @@ def test_keys_and_certificates_may_be_files_and_a_file_may_hold_a_chain(tmp_path
         ({"devices": [HOLD, HOLD]}, "the allocation alloc_1 is there twice"),
         ({"devices": [{**HOLD, "env": ["A"]}]}, "assignments[0].env[0] is no KEY=VALUE"),
         ({"host": None}, "neither host nor devices is given"),
-        ({"node_id": "../node"}, "node_id is '../node'"),
+        ({"node_id": "../node"}, "node_id is '../node', and takes 1 to 128 letters, digits and _ . : -: correct it"),
         ({"node_id": ""}, "node_id is ''"),
-        ({"generation": -1}, "generation is -1"),
-        ({"generation": 2**63}, "generation is 9223372036854775808"),
+        ({"generation": -1}, "generation is -1, and takes an integer from 0 that has 63 bits: correct it"),
+        ({"generation": 2**63}, "generation is 9223372036854775808, and takes an integer from 0 that has 63 bits"),
         (
             {"host": {"kernel-modules": {"load": [f"m{n:060d}" for n in range(20000)]}}},
             "hosts take 1048576",

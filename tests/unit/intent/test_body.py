@@ -178,7 +178,10 @@ def test_devices_are_a_list_of_mappings(devices: Any) -> None:
     assert message.startswith("the signed spec: devices is no list of assignments: ")
 
 
-@pytest.mark.parametrize("roots", [None, {}, ROOT, [ROOT.upper()], [ROOT[:-1]], [f"sha256:{ROOT}"], [None], [[]]])
+@pytest.mark.parametrize(
+    "roots",
+    [None, {}, ROOT, [ROOT.upper()], [ROOT[:-1]], [f"{ROOT}0"], [f"{ROOT}\n"], [f"sha256:{ROOT}"], [None], [[]]],
+)
 def test_roots_are_digests(roots: Any) -> None:
     message = refused(trust_bundle, {**BUNDLE, "command_roots": roots})
     assert message.startswith("the trust bundle: command_roots is no list of SHA-256 digests of 64 hex digits: ")

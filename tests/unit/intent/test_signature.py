@@ -23,7 +23,7 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.errors import Refused
-from ansible_collections.bettercompute.bcd.plugins.module_utils.intent.signature import Signer
+from ansible_collections.bettercompute.bcd.plugins.module_utils.intent.signature import Signer, is_fit
 
 PATH = "/etc/bcd/node.key"
 BEGIN = "-----BEGIN " + "PRIVATE KEY-----"  # in two: no file of ours holds a key
@@ -94,6 +94,16 @@ def test_what_is_no_key_for_it_is_refused_by_its_file_alone(text: str) -> None:
         Signer(PATH, text)
     assert "c2VjcmV0" not in raised.value.message
     assert raised.value.__cause__ is None
+
+
+@pytest.mark.parametrize(
+    ("bits", "exponent", "fits"),
+    [(2047, 65537, False), (2048, 65537, True), (8192, 65537, True), (8193, 65537, False), (2048, 65535, False)],
+)
+def test_how_large_a_key_for_rsa_is(bits: int, exponent: int, fits: bool) -> None:
+    """A public key is two numbers; nobody has to know what this one is made of."""
+    public = rsa.RSAPublicNumbers(exponent, 2 ** (bits - 1) + 1).public_key()
+    assert (public.key_size, is_fit(public)) == (bits, fits)
 
 
 def test_without_the_library_the_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

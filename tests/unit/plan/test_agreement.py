@@ -110,6 +110,13 @@ def test_a_section_with_edited_settings() -> None:
         f"fabric-manager: a is 1 in the options and not in the signed spec{ADVICE}"
     )
     assert refused(of_section, UNITS, {**UNITS, "sysctl": Refused("sysctl: no settings")}) == "sysctl: no settings"
+    for value, said in (
+        (True, "net.ipv4.ip_forward is True in"),
+        ("1", "is '1' in the options"),
+        (1.0, "no float: 1.0"),
+    ):
+        given = {**UNITS, "sysctl": {**UNITS["sysctl"], "net.ipv4.ip_forward": value}}
+        assert said in refused(of_section, UNITS, given)
 
 
 # -- devices and the generation

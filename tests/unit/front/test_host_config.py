@@ -15,11 +15,12 @@ import pytest
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core import host as machine
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.plan import Answer
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.step import File
-from ansible_collections.bettercompute.bcd.plugins.module_utils.front import host_config, opening
+from ansible_collections.bettercompute.bcd.plugins.module_utils.front import host_config, opening, single
 from ansible_collections.bettercompute.bcd.plugins.module_utils.front.host_config import config_result
 from ansible_collections.bettercompute.bcd.plugins.module_utils.intent.memory import RECORD
 from ansible_collections.bettercompute.bcd.plugins.module_utils.look.config import parse_config
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan import host_config as planner
+from ansible_collections.bettercompute.bcd.plugins.module_utils.units import catalog
 from ansible_collections.bettercompute.bcd.plugins.module_utils.units.host_config import UNIT
 from tests.pki import ControlPlane
 from tests.unit import promises
@@ -266,6 +267,44 @@ def test_a_join_record_that_does_not_verify_refuses_everything(given: Any, kind:
     result = given(host, check=check, join_pin=plane.join.pin, command_roots=[DIGEST], join_record=record)
     is_refused(result, host, "join record")
     assert host.groups == {"root"}
+
+
+def test_a_join_record_that_cannot_be_written_leaves_no_identity(given: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither a pin, which would take the first node's spec, nor a group for an account."""
+    plane = ControlPlane()
+    host = ConfigHost(group=False)
+    write = host.write
+
+    def full(path: str, text: str, mode: int) -> None:
+        if path == RECORD:
+            raise OSError(28, "No space left on device", path)
+        write(path, text, mode)
+
+    monkeypatch.setattr(host, "write", full)
+    result = given(host, join_pin=plane.join.pin, join_record=plane.join_response("node-7"))
+    assert (result["reason"], "No space left on device" in result["msg"]) == ("StepFailed", True), result
+    assert (host.file(RECORD), host.file(CONFIG), host.groups) == (None, None, {"root"})
+
+
+def test_a_host_that_is_enrolled_as_another_node_takes_that_one_s_specs_from_the_first_on(given: Any) -> None:
+    plane = ControlPlane()
+    host = ConfigHost()
+    host.put("/proc/sys/vm/swappiness", "60\n")
+    unit = catalog.unit("sysctl")
+
+    def applied(node: str, generation: int, value: int) -> tuple[Any, str | None]:
+        bundle = plane.trust_bundle(1, [plane.root])
+        spec = plane.desired_state(node, generation, {"sysctl": {"vm.swappiness": value}}, bundle=bundle)
+        told = single.unit_result(unit, single.Asked({}, spec), check_mode=False)
+        return told.get("msg", told["state"]), host.text("/proc/sys/vm/swappiness")
+
+    given(host, join_pin=plane.join.pin, join_record=plane.join_response("node-7", 1, [plane.root]))
+    assert applied("node-7", 5, 10) == ("converged", "10\n")
+    given(host, join_record=plane.join_response("node-8", 1, [plane.root]))
+    for generation in (5, 6):
+        told, value = applied("node-7", generation, 20)
+        assert ("is for the node node-7, and this host is node-8" in told, value) == (True, "10\n")
+    assert applied("node-8", 1, 30) == ("converged", "30\n")
 
 
 def test_a_join_record_without_a_pin_is_refused(given: Any) -> None:

@@ -396,7 +396,7 @@ def test_another_account_is_told_to_become_root(given: Any) -> None:
     host.user = 1000
     result = given(host, host_units=True)
     assert (result["reason"], result["changed"], host.calls) == ("StepFailed", False, [])
-    assert "become: true" in result["msg"]
+    assert "never the helper on another account's word: set become: true" in result["msg"]
 
 
 def test_a_host_that_is_kept_from_us_can_be_given_back(given: Any) -> None:

@@ -181,6 +181,13 @@ def test_without_a_record_the_first_accepted_spec_names_the_node(host: FakeHost)
     trust = told(host)["trust"]
     assert (trust["binding"], trust["node_id"], trust["trust_bundle"]) == ("first accepted spec", "node-1", 5)
     assert trust["demand"] == "trust bundle 5, which this host accepted, has roots and demands a signed spec"
+    # Under another key that is pinned, its versions say nothing.
+    host.put(CONFIG, ControlPlane().config(roots=(), join=True))
+    moved = told(host)["trust"]
+    assert (moved["trust_bundle"], moved["demand"]) == (
+        None,
+        "join_signing_key_pin in root's config.toml demands a signed spec",
+    )
 
 
 def test_what_the_agent_repaired(host: FakeHost) -> None:

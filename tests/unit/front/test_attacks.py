@@ -292,10 +292,10 @@ def test_what_is_asked_beside_a_spec_changes_nothing(host: FakeHost) -> None:
     refused(host, "the signed spec does not name sysctl", lambda check: by_unit(check, signed_spec=other))
     held = [{"allocation_id": "a", "binding": "cdi", "devices": ["GPU-1"]}]
     refused(host, "assignments differ", lambda check: by_holds(check, signed_spec=new, assignments=held))
-    another = (
-        "node_id is 'node-2', and the signed spec is for node-1: leave it out"
-    )
+    another = "node_id is 'node-2', and the signed spec is for node-1: leave it out"
     refused(host, another, lambda check: by_holds(check, signed_spec=new, node_id="node-2"))
+    told = "generation is 7 in the options and 6"
+    refused(host, told, lambda check: by_holds(check, signed_spec=new, generation=7))
     refused(host, another, lambda check: by_section(check, signed_spec=new, node_id="node-2"))
     refused(host, another, lambda check: by_unit(check, signed_spec=new, given=Given(node_id="node-2")))
     host.put(SWAP, "60\n")
@@ -386,7 +386,21 @@ def test_what_the_control_plane_signed_is_applied_and_remembered(host: FakeHost,
     host.calls.clear()
     assert not by_section(signed_spec=new)["changed"]
     assert host.calls == []
-    assert by_unit(signed_spec=spec(7, {}, bundle=new.get("trust_bundle")), settings=None)["changed"]
+    alone = spec(7, {"sysctl": {"vm.swappiness": 30}}, bundle=new.get("trust_bundle"))
+    assert by_unit(signed_spec=alone)["state"] == "converged"
+    assert host.text(SWAP) == "30\n"
+    assert by_unit(signed_spec=spec(8, {}, bundle=new.get("trust_bundle")), settings=None)["changed"]
+
+
+def test_reports_of_holds_are_in_the_name_that_is_signed(host: FakeHost) -> None:
+    """A key to sign them with takes a node, and the spec has one."""
+    enrolled(host, BY_ROOT)
+    host.files["/etc/bcd/node.key"] = File(PLANE.worker.private_pem, 0o600)
+    key: dict[str, Any] = {"signing_key": "/etc/bcd/node.key", "assignments": []}
+    host.files.pop(CONFIG)
+    assert "is given without node_id" in by_holds(**key)["msg"]
+    host.put(CONFIG, PLANE.config())
+    assert "msg" not in by_holds(signed_spec=spec(6, WANTED), **key)
 
 
 def test_a_killed_pass_leaves_what_counts(host: FakeHost) -> None:

@@ -74,6 +74,12 @@ def test_a_pinned_root_demands_a_signature_whatever_else_root_has() -> None:
         assert host.calls == []
 
 
+def test_a_pin_counts_in_whichever_table_it_stands() -> None:
+    host = FakeHost({CONFIG: f"[helper]\n{CONFIGS[True, False]}"})
+    assert refused(host) == f"command_root_sha256 in root's config.toml demands {UNSIGNED}"
+    assert intend(host, SPEC) == INTENT
+
+
 def test_the_pinned_key_demands_one_where_root_does_not_know_better() -> None:
     assert refused(pinned(root=False, join=True)) == f"join_signing_key_pin in root's config.toml demands {UNSIGNED}"
     joined = PLANE.join_response(roots=[PLANE.root])

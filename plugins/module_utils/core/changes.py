@@ -9,7 +9,6 @@ from collections.abc import Iterable, Mapping
 
 from .errors import Unreadable
 from .host import Host
-from .outcome import difference
 from .step import File, Step
 
 
@@ -27,6 +26,8 @@ class Changes:
         if step.kind == "run":
             self.ran.add(step.key)
         elif before != after:
+            from .difference import difference
+
             self.diff.append(difference(step, before, after))
 
     def moved(self, planned: Iterable[Step]) -> bool:

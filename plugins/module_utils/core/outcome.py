@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from .plan import Condition, Pending
-from .step import File, Step
 
 
 class Done(NamedTuple):
@@ -65,16 +64,3 @@ def our_fault(fault: Exception) -> str:
         at = at.tb_next
     place = f"{at.tb_frame.f_code.co_filename.rpartition('/')[2]} line {at.tb_lineno}" if at is not None else "no place"
     return f"{type(fault).__name__}: {fault} ({place}): this is a fault of the collection's own: report it"
-
-
-def difference(step: Step, before: File | None, after: File | None) -> Mapping[str, str]:
-    """One entry of Ansible's diff: whole texts, with a mode that moved in the headers."""
-    headers = [step.path, step.path]
-    if before and after and before.mode != after.mode:
-        headers = [f"{step.path} (mode {before.mode:04o})", f"{step.path} (mode {after.mode:04o})"]
-    return {
-        "before_header": headers[0],
-        "after_header": headers[1],
-        "before": "" if before is None else before.text,
-        "after": "" if after is None else after.text,
-    }

@@ -63,6 +63,17 @@ def test_a_check_changes_nothing_and_says_what_would_be(host: FakeHost) -> None:
     assert untouched(host)
 
 
+@pytest.mark.parametrize("check", [True, False])
+def test_what_not_everybody_may_read_is_not_shown(host: FakeHost, check: bool) -> None:
+    host.files[DROP_IN] = File("# hunter2\n", 0o600)
+    result = ask(UNIT, settings={"vm.swappiness": 10}, check=check)
+    assert "hunter2" not in json.dumps(result)
+    shown = next(entry for entry in result["diff"] if entry["before_header"] == f"{DROP_IN} (mode 0600)")
+    assert shown["after_header"] == f"{DROP_IN} (mode 0644)"
+    assert shown["before"] == "(not shown: not everybody may read this file)\n"
+    assert shown["after"] == shown["before"] + "(and it differs)\n"
+
+
 def test_a_clean_removes_the_drop_in(host: FakeHost) -> None:
     ask(UNIT, settings={"vm.swappiness": 10})
     result = ask(UNIT, settings=None)

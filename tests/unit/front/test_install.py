@@ -45,10 +45,10 @@ def tree(tmp_path: Path) -> Path:
     return machine(tmp_path)
 
 
-def zipped(**more: str) -> bytes:
+def zipped(program: str = "bcd/front/cli.py", **more: str) -> bytes:
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w") as archive:
-        for name, text in {"bcd/__init__.py": "", "bcd/front/cli.py": "", **more, "__main__.py": ""}.items():
+        for name, text in {"bcd/__init__.py": "", program: "", **more, "__main__.py": ""}.items():
             archive.writestr(name, text)
     return out.getvalue()
 
@@ -276,8 +276,9 @@ def test_another_program_of_that_name_stays(tree: Path) -> None:
         zipped(**{"/etc/mine.py": ""}),
         zipped(**{"etc/mine.py": ""}),
         zipped(**{"bcd/data.txt": ""}),
+        zipped("bcd/core/errors.py"),
     ],
-    ids=["empty", "no zip", "cut off", "up", "from the root", "another folder", "no code"],
+    ids=["empty", "no zip", "cut off", "up", "from the root", "another folder", "no code", "no program"],
 )
 def test_a_zip_that_is_not_ours_is_refused(tree: Path, archive: bytes) -> None:
     assert refused(tree, archive)["reason"] == "Refused"

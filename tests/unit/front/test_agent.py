@@ -208,7 +208,8 @@ def test_what_a_look_or_a_plan_refuses_is_not_kept_and_what_it_cannot_do_now_is(
     def raises(*_given: Any) -> Any:
         raise fault
 
-    shelf.units["sysctl"] = shelf.units["sysctl"]._replace(**{where: raises})
+    broken: dict[str, Any] = {where: raises}
+    shelf.units["sysctl"] = shelf.units["sysctl"]._replace(**broken)
     assert fault.message in json.dumps(converge(host, units={"sysctl": Y})["units"])
     assert record(host, ASKED)["units"]["sysctl"] == (Y if is_kept else X)
 

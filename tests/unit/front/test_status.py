@@ -190,6 +190,20 @@ def test_without_a_record_the_first_accepted_spec_names_the_node(host: FakeHost)
     )
 
 
+@pytest.mark.parametrize(
+    ("states", "worst"),
+    [
+        (("PROGRESSING", "FAILED"), "failed"),
+        (("FAILED", "CONVERGED"), "failed"),
+        (("CONVERGED", "PROGRESSING"), "progressing"),
+        (("CONVERGED", "CONVERGED"), "converged"),
+        ((), "converged"),
+    ],
+)
+def test_the_worse_of_units_and_devices_is_the_state_of_the_host(states: tuple[str, ...], worst: str) -> None:
+    assert status._worst([{"state": state} for state in states]) == worst
+
+
 def test_what_the_agent_repaired(host: FakeHost) -> None:
     done = [repairs.Repair("sysctl", "write /etc/sysctl.d/90-bcd.conf")]
     repairs.remember(host, "host", "PROGRESSING", REBOOT, done)

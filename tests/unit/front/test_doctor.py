@@ -192,6 +192,12 @@ def test_a_link_in_the_place_of_each_directory_that_root_writes_below(host: Fake
     assert ("root-directories", True) in [(name, message.startswith(f"{path} is not a")) for name, message in bad(host)]
 
 
+def test_a_file_in_the_place_of_a_directory_is_none_that_root_writes_below(host: FakeHost) -> None:
+    put("/etc/cdi", "", 0o644)(host)
+    told = "/etc/cdi is not a directory only root can write: "
+    assert ("root-directories", True) in [(name, message.startswith(told)) for name, message in bad(host)]
+
+
 @pytest.mark.parametrize("text", ["{", "null", '{"version": 1}', '{"body": "", "body": ""}', '"text"'])
 def test_a_damaged_join_record_is_told_by_its_path_and_what_to_do(host: FakeHost, text: str) -> None:
     host.put(RECORD, text)

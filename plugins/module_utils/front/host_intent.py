@@ -16,6 +16,7 @@ UNSEEN = (
     "only root sees what this host pins, so whether the signed spec counts here cannot be said: set become: true, or "
     "enroll the host with its helper"
 )
+HIDDEN = "(not shown)"
 
 
 def run_intent(argument_spec: dict[str, Any]) -> None:
@@ -58,7 +59,13 @@ def _told(signed_spec: Mapping[str, Any]) -> dict[str, Any]:
 
 def _without_values(assignment: Mapping[str, Any]) -> dict[str, Any]:
     """An assignment whose env lines show their keys alone, as no result shows their values."""
-    env = assignment.get("env")
-    if not isinstance(env, list):
+    if "env" not in assignment:
         return dict(assignment)
-    return {**assignment, "env": [f"{str(line).partition('=')[0]}=(not shown)" for line in env]}
+    env = assignment["env"]
+    return {**assignment, "env": [_without_value(line) for line in env] if isinstance(env, list) else HIDDEN}
+
+
+def _without_value(line: Any) -> str:
+    """What is no line of an env file is hidden whole: it may be a value all the same."""
+    key, equals, _value = line.partition("=") if isinstance(line, str) else ("", "", "")
+    return f"{key}={HIDDEN}" if equals else HIDDEN

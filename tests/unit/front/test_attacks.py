@@ -16,7 +16,7 @@ The host was converged by generation 5 of a signed spec, and knows its node. Wha
 | requests of the helper: fields, names, paths, JSON | refused | `front/test_request.py`, `test_helper.py` |
 | what it is to put where runtimes read | refused | `front/test_helper_files.py` |
 | any request at all, signed or not | nothing but what is signed | `front/test_helper_fuzz.py` |
-| work and files without end, to fill root's disk and time | refused past a bound | `test_request.py`, `test_helper*.py` |
+| work and files without end, to fill disk and time | refused past a bound | `test_request.py`, `test_helper*.py` |
 | many passes, so that bcd agent has no turn | it waits for one | `front/test_agent.py` |
 | a look at what root alone may read, by a difference | not shown | `front/test_helper.py` |
 | its clients: too much, too slow, too many, too rude | answered or ended | `core/test_local_server.py` |

@@ -73,8 +73,8 @@ def site(tmp_path: Path) -> Site:
     return Site(tmp_path)
 
 
-def spec(generation: int = 1, host: Any = SECTION, **more: Any) -> dict[str, Any]:
-    return PLANE.desired_state(generation=generation, host=host, **more)
+def spec(generation: int = 1, **more: Any) -> dict[str, Any]:
+    return PLANE.desired_state(**{"host": SECTION, **more}, generation=generation)
 
 
 def test_a_signed_spec_alone_converges_a_host_and_the_second_run_costs_one_task(site: Site) -> None:

@@ -61,9 +61,10 @@ BY_ROOT, BY_KEY = "the root is pinned", "the join key is pinned"
 Outcome = dict[str, Any]
 
 
-def spec(generation: int = 6, host: Any = EVIL, **said: Any) -> dict[str, Any]:
+def spec(generation: int = 6, *host: Any, **said: Any) -> dict[str, Any]:
     """A spec that would change the host, and is all right but for what is said of it."""
-    return PLANE.desired_state(**{"node_id": "node-1", "devices": [], **said}, generation=generation, host=host)
+    usual: dict[str, Any] = {"node_id": "node-1", "host": host[0] if host else EVIL, "devices": []}
+    return PLANE.desired_state(**{**usual, **said}, generation=generation)
 
 
 def of_body(change: Callable[[str], str], **said: Any) -> dict[str, Any]:

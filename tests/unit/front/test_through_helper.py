@@ -451,10 +451,10 @@ def test_no_token_is_sent_to_a_server_of_another_account(helper: Server, monkeyp
 # -- the token of a join
 
 
-def joined(check_mode: bool = False, settings: Any = JOIN) -> dict[str, Any]:
-    """What k8s_join returns, with its token."""
+def joined(check_mode: bool = False, **said: Any) -> dict[str, Any]:
+    """What k8s_join returns, with its token; `settings` of another join, None for none."""
     given = Given({REFERENCE: Secret(TOKEN)}, option="token")
-    return unit_result(unit("k8s-join"), Asked(settings, given=given), check_mode)
+    return unit_result(unit("k8s-join"), Asked(said.get("settings", JOIN), given=given), check_mode)
 
 
 LAID = {"op": "file.write", "kind": "k8s-token", "id": None, "content": TOKEN}

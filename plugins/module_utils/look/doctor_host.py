@@ -50,6 +50,7 @@ WRITTEN = (
     f"{STATE}/holds",
     f"{STATE}/k8s",
 )
+HOLD_ENV = (f"{STATE}/helper-intent.json", f"{STATE}/asked.json")  # with the env lines of holds
 TICKS = 100  # a second, in /proc/<pid>/stat
 
 
@@ -181,7 +182,8 @@ def files(host: Host, config: Config) -> Files:
 
 def _readable(host: Host, config: Config) -> tuple[tuple[str, int], ...]:
     key = next((table["signing_key"] for table in config.tables.values() if "signing_key" in table), None)
-    secret = [path for path in (TOKEN_FILE, JOIN_FILE, key) if isinstance(path, str) and path.startswith("/")]
+    named = (TOKEN_FILE, JOIN_FILE, *HOLD_ENV, key)
+    secret = [path for path in named if isinstance(path, str) and path.startswith("/")]
     shown = ((path, host.file(path)) for path in secret)
     return tuple((path, file.mode) for path, file in shown if file and file.regular and file.mode & 0o077)
 

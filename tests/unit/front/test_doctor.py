@@ -171,6 +171,8 @@ BY_ANOTHER = json.dumps(ControlPlane().join_response("node-1", 1, []))
         (folder("/etc/cdi", uid=998), "root-directories", "/etc/cdi is not a directory only root can write"),
         (folder(STATE, 0o775), "root-directories", f"{STATE} is not a directory only root can write"),
         (put(TOKEN_FILE, "abcdef.0123456789abcdef", 0o644), "secrets", f"{TOKEN_FILE} has the mode 0644"),
+        (put(MEMORY, render(Memory("node-1")), 0o644), "secrets", f"{MEMORY} has the mode 0644"),
+        (put(f"{STATE}/asked.json", '{"version": 1}', 0o640), "secrets", f"{STATE}/asked.json has the mode 0640"),
         (says("df", Answer(0, "x\n/dev/vda1 8000000 1 1000 1% /boot\n"), "/boot"), "disk", "/boot has 0 MiB free"),
         (says("df", Answer(0, "x\n/dev/vda1 8000000 1 51200 1% /\n"), "/var/lib"), "disk", "/var/lib has 50 MiB free"),
         (says("timedatectl", Answer(0, "no\n")), "clock", "the clock is not synchronised"),
@@ -219,7 +221,7 @@ def test_the_key_that_signs_reports_is_a_secret(host: FakeHost) -> None:
 
 def test_the_first_accepted_spec_binds_less_than_a_join_record(host: FakeHost) -> None:
     del host.files[RECORD]
-    host.put(MEMORY, render(Memory("node-1", 4, bundle_key=PLANE.join.pin)))
+    put(MEMORY, render(Memory("node-1", 4, bundle_key=PLANE.join.pin)), 0o600)(host)
     ((check, message),) = bad(host)
     assert (check, "only the first signed spec that came binds this host to the node node-1" in message) == (
         "node-binding",

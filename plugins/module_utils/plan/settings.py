@@ -74,8 +74,16 @@ def _wire(fields: tuple[Field, ...], params: Mapping[str, Any]) -> dict[str, Any
 
 def _wire_value(field: Field, value: Any) -> Any:
     if field.fields and isinstance(value, list):
-        return [_wire(field.fields, item) for item in value]
+        return [_wire_inside(field.fields, item) for item in value]
     if field.fields and isinstance(value, dict):
-        return _wire(field.fields, value)
+        return _wire_inside(field.fields, value)
     one = {int, list} <= set(field.types) and len(value) == 1  # an option of type list stands for a number too
     return value[0] if one else value
+
+
+def _wire_inside(fields: tuple[Field, ...], given: Any) -> Any:
+    """Suboptions; what is none of them stays, to be refused: they may be from a signed spec, or a file."""
+    if not isinstance(given, Mapping):
+        return given
+    known = {field.option for field in fields}
+    return {**{name: value for name, value in given.items() if name not in known}, **_wire(fields, given)}

@@ -315,6 +315,29 @@ def test_a_section_that_the_spec_does_not_have_changes_nothing(host: FakeHost) -
     refused(host, "has no devices, and manages no hold", lambda check: by_holds(check, signed_spec=bare))
 
 
+HOLD: dict[str, Any] = {"allocation_id": "a", "binding": "BINDING_HOLD", "devices": [{"id": "GPU-1"}]}
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"more": 1}, "'assignments[0].more' is no key of assignments"),
+        ({"devices": [{"id": "GPU-1", "more": 1}]}, "'assignments[0].devices[0].more' is no key of devices"),
+        ({"devices": [None]}, "assignments[0].devices[0] is null, and takes a mapping"),
+        ({"devices": ["GPU-1"]}, "assignments[0].devices[0] is a string ('GPU-1'), and takes a mapping"),
+        ({"limits": {"cpu": 1}}, "'assignments[0].limits.cpu' is no key of limits"),
+        ({"limits": 1}, "assignments[0].limits is an integer (1), and takes a mapping"),
+    ],
+)
+def test_an_assignment_that_is_none_holds_nothing_whoever_signed_it(
+    host: FakeHost, change: dict[str, Any], told: str
+) -> None:
+    enrolled(host, BY_ROOT)
+    result = by_holds(signed_spec=spec(6, devices=[{**HOLD, **change}]))
+    assert told in result["msg"]
+    assert (result["reason"], result["changed"], host.calls) == ("Refused", False, [f"write {MEMORY}"])
+
+
 # -- what decides, put there by another account
 
 OWN = (File("", 0o664), File("", 0o646), File("", 0o600, uid=1000))

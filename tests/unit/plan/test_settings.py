@@ -64,3 +64,9 @@ def test_options_become_settings_at_any_depth_and_those_not_given_are_left_out()
         "gpus": [{"select": {"uuid": None, "index": 0}, "power_limit_watts": 400}],
     }
     assert wire_settings(UNIT, params) == {"gpus": [{"select": {"index": 0}, "powerLimitWatts": 400}]}
+
+
+def test_what_is_no_suboption_stays_to_be_refused() -> None:
+    """Options may come from a file or a signed spec, which no argument spec has read."""
+    given: dict[str, Any] = {"gpus": [None, 7, {"select": "x", "more": 1}, {"select": {"of": 1, "index": None}}]}
+    assert wire_settings(UNIT, given) == {"gpus": [None, 7, {"select": "x", "more": 1}, {"select": {"of": 1}}]}

@@ -16,7 +16,7 @@ from ansible_collections.bettercompute.bcd.plugins.module_utils.core.host import
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.predict import PredictedHost
 from ansible_collections.bettercompute.bcd.plugins.module_utils.front import holds, opening, section
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.installed import CONFIG
-from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.section import ORDER
+from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.unit_names import ORDER
 from tests.unit.fake_host import FakeHost
 from tests.unit.front.test_attacks import PLANE, by_holds, by_section, unlocked
 

@@ -15,7 +15,7 @@ Each record is one JSON object with a `version`; it is written only when it chan
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from .errors import NotKnownYet, StepFailed, Unreadable
@@ -136,6 +136,13 @@ class Records:
         asked = self._spare("asked").get("units")
         units = {name: given for name, given in (self.applied() if asked is None else asked).items() if name != unit}
         self.ask(units=units if settings is None else {**units, unit: dict(settings)})
+
+    def ask_only(self, units: Collection[str]) -> None:
+        """Forget what was asked of other units than these: what left the section before it was begun."""
+        asked = self._spare("asked").get("units", {})
+        kept = {name: given for name, given in asked.items() if name in units}
+        if kept != asked:
+            self.ask(units=kept)
 
     # -- reboots
 

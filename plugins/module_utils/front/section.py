@@ -85,10 +85,13 @@ def converge_section(params: Mapping[str, Any], host: Host, records: Records) ->
         trusted = True
         params, named = (params, _named(params)) if signed is None else signed
         given = _given(params)
-        if not (host.predicted or params.get("unattended")):
+        is_asked = not (host.predicted or params.get("unattended"))
+        if is_asked:
             _remember(params, records)
         turns = section.turns(named, {*records.applied(), *(params["known"] or ())})
         if params["only"] is None:
+            if is_asked:
+                records.ask_only([turn.unit for turn in turns])
             outcomes = take_turns(turns, catalog.unit, host, records, params["max_disruption"], given)
         else:
             section.check_only(params["only"], [turn.unit for turn in turns])

@@ -805,3 +805,26 @@ def test_a_journal_that_is_gone_leaves_no_pass_half_done(shelf: Shelf, monkeypat
         assert agent.run() == 0
     assert [host.text("/etc/sysctl"), host.text("/etc/kernel-modules")] == ["x", "y"]
     assert json.loads(host.text(AGENT) or "")["last"]["host"]["state"] == "CONVERGED"
+
+
+@pytest.mark.parametrize("how", ["held back", "cannot be looked at"])
+def test_a_unit_that_left_the_section_before_its_first_step_is_not_applied_by_the_agent(
+    shelf: Shelf, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    """What was asked and never begun is not what was applied, and the section that comes after it is the whole."""
+    host = FakeHost()
+    inside(monkeypatch, host)
+    if how == "held back":
+        converge(host, units={"sysctl": X, "gpu-settings": Y}, max_disruption="none")
+    else:
+        host.unreadable.add("/etc/gpu-settings")
+        converge(host, units={"sysctl": X, "gpu-settings": Y})
+        host.unreadable.clear()
+    assert "gpu-settings" in json.loads(host.text(ASKED) or "")["units"]
+    converge(host, units={"sysctl": X})
+    assert agent.run(lambda _line: None) == 0
+    assert host.text("/etc/gpu-settings") is None
+    assert json.loads(host.text(ASKED) or "")["units"] == {"sysctl": X}
+    host.calls.clear()
+    converge(host, units={"sysctl": X})
+    assert host.calls == []

@@ -103,5 +103,19 @@ def test_status_and_doctor_by_their_playbooks(tmp_path: Path) -> None:
     assert played.rc == 2, played.out
 
 
+def test_what_is_no_level_is_refused_before_a_host_is_asked(tmp_path: Path) -> None:
+    inventory = fleet.make(str(tmp_path), [fleet.Hosts("plain", PROFILES["debian"])])
+    play = ("bettercompute.bcd.doctor", "-e")
+    played = controller.playbook(str(tmp_path), inventory, *play, '{"bcd_doctor_fail_on": "fatal"}', as_json=True)
+    (failed,) = played.events()["tasks"]
+    assert (played.rc, failed["result"]["msg"]) == (
+        2,
+        "bcd_doctor_fail_on is fatal: it is failure, warning or never",
+    )
+    for unsaid in ('{"bcd_doctor_fail_on": null}', "{}"):
+        played = controller.playbook(str(tmp_path), inventory, *play, unsaid, as_json=True)
+        assert played.rc == 0, played.out + played.err
+
+
 def _bad(result: dict[str, Any], check: str) -> list[str]:
     return [one["message"] for one in result["findings"] if one["check"] == check and one["level"] != "ok"]

@@ -234,6 +234,13 @@ def test_a_host_whose_python_verifies_nothing_is_told_so(site: Site) -> None:
     )
     assert "demand signatures, and nothing here verifies one" in said
     assert not site.path(CONFIG).exists()
+    # Nor where they are there from before, and this run says nothing of them.
+    small: dict[str, Any] = {"bcd_enroll_agent": False, "bcd_enroll_helper": False}
+    site.enroll(**PINS, **small)
+    said = site.message(
+        site.enroll(rc=2, **small, bcd_config_python="/bin/false", bcd_config_cryptography_package="no-such-package")
+    )
+    assert "demand signatures, and nothing here verifies one" in said
 
 
 def test_an_account_that_is_not_there_is_not_made(site: Site) -> None:

@@ -16,10 +16,12 @@ from typing import Any
 
 import pytest
 
+from ansible_collections.bettercompute.bcd.plugins.module_utils.core.errors import Refused
 from ansible_collections.bettercompute.bcd.plugins.module_utils.front.sign_spec import sign_result
 from ansible_collections.bettercompute.bcd.plugins.module_utils.intent.acceptance import accept
 from ansible_collections.bettercompute.bcd.plugins.module_utils.intent.envelope import envelope
 from ansible_collections.bettercompute.bcd.plugins.module_utils.intent.memory import Memory
+from ansible_collections.bettercompute.bcd.plugins.module_utils.intent.signing import desired_state
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.pins import Pins
 from tests import pki
 
@@ -130,6 +132,11 @@ def test_keys_and_certificates_may_be_files_and_a_file_may_hold_a_chain(tmp_path
 )
 def test_what_no_host_would_apply_is_not_signed(changes: dict[str, Any], said: str) -> None:
     assert said in refusal(**changes)
+
+
+def test_no_text_is_made_that_no_host_would_read() -> None:
+    with pytest.raises(Refused, match=r"'\.\./etc' is no name of a unit"):
+        desired_state("node-1", 7, {"../etc": {}}, None)
 
 
 @pytest.mark.parametrize(

@@ -246,8 +246,8 @@ TWICE = '{"signature":"AAAA",' + json.dumps(record())[1:]  # the second one is t
 
 @pytest.mark.parametrize(
     "text",
-    ["", "{", "[" * 100_000, '{"body":"","body":""}', TWICE, "\udc80"],
-    ids=["empty", "cut", "deep", "no envelope", "a key twice", "a byte"],
+    ["", "{", "[" * 100_000, "{}", "null", '{"body":"","body":""}', TWICE, "\udc80"],
+    ids=["empty", "cut", "deep", "no envelope", "nothing", "a field twice", "a key twice", "a byte"],
 )
 def test_a_damaged_record_refuses_everything(text: str) -> None:
     assert refused(spec(), BY_KEY, record=text) == (

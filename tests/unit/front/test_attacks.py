@@ -12,6 +12,7 @@ The host was converged by generation 5 of a signed spec, and knows its node. Wha
 | chains of certificates that must not be believed | refused | `intent/test_certificates.py` |
 | bodies and envelopes in any other form | refused | `intent/test_body.py`, `test_envelope.py` |
 | mutations of anything that is signed | refused | `intent/test_fuzz.py` |
+| whatever a signer signs rightly | applied where a unit takes it | `front/test_signed_fuzz.py` |
 | rotations, nodes, generations in any order | refused when older | `intent/test_acceptance.py` |
 | requests of the helper: fields, names, paths, JSON | refused | `front/test_request.py`, `test_helper.py` |
 | what it is to put where runtimes read | refused | `front/test_helper_files.py` |

@@ -272,6 +272,20 @@ def test_a_helper_of_another_version_is_not_talked_into_anything(tmp_path: Path)
 
 
 @newest_core
+def test_a_helper_that_cannot_start_is_waited_for_by_nobody(tmp_path: Path) -> None:
+    """As systemd has it: the socket is given up after some starts that failed, and who waits there is told."""
+    site = as_account(tmp_path)
+
+    def broken(folder: str) -> None:
+        Path(folder, "front", "helper.py").write_text("raise SystemExit(1)\n", encoding="utf-8")
+
+    with site.host.helper(edit=broken):
+        played = play(site, CONVERGE, bcd_converge_units=SECTION)
+    message = played.results("fail")[0]["msg"]
+    assert (played.rc, "journalctl -u bcd-helper" in message) == (2, True), message
+
+
+@newest_core
 def test_a_socket_that_nobody_listens_on_says_what_to_start(tmp_path: Path) -> None:
     site = as_account(tmp_path)
     done = site.host.run(

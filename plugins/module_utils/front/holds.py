@@ -103,7 +103,7 @@ def converge_holds(params: Mapping[str, Any], host: Host, records: Records, root
     `root` false: over a predicted host, to say what another account cannot do. Raises Refused for a signing key that
     is none, before anything is written.
     """
-    from ..plan.settings import wire_settings
+    from ..plan.wire_form import wire_settings
 
     unit = _unit(params)
     if not (host.predicted or params["assignments"] is None):

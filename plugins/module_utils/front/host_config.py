@@ -48,7 +48,7 @@ def config_result(params: Mapping[str, Any], check_mode: bool) -> dict[str, Any]
 
 def _settled(params: Mapping[str, Any], host: machine.Host) -> tuple[dict[str, Any], str | None]:
     """The options as the plan's settings, with the text of a record that verified, and the node that it names."""
-    from ..plan.settings import wire_settings
+    from ..plan.wire_form import wire_settings
     from ..units.host_config import UNIT
 
     record = params["join_record"]

@@ -20,7 +20,7 @@ def start(argument_spec: dict[str, Any], **rules: Any) -> AnsibleModule:
 
 def run_unit(unit: Unit, argument_spec: dict[str, Any]) -> None:
     """Converge one unit by the options of its module, and exit."""
-    from ..plan.settings import wire_settings  # here, since a pass over the whole host needs none of these
+    from ..plan.wire_form import wire_settings  # here, since a pass over the whole host needs none of these
     from .given import to_unit
     from .single import Asked, gathered, unit_result
 

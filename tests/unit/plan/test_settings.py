@@ -11,7 +11,8 @@ import pytest
 
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.errors import Refused
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.plan import Field, Plan, Unit
-from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.settings import strict, wire_settings
+from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.settings import strict
+from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.wire_form import wire_settings
 
 SELECT = (Field("uuid", "uuid", (str,)), Field("index", "index", (int,)))
 FIELDS = (

@@ -20,7 +20,7 @@ from ansible_collections.bettercompute.bcd.plugins.module_utils.core.records imp
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.runner import Goal, converge
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.state import STATE
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.step import Effect, run
-from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.settings import wire_settings
+from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.wire_form import wire_settings
 from ansible_collections.bettercompute.bcd.plugins.module_utils.units.sysctl import UNIT
 from tests.unit.fake_host import FakeHost, Kernel, Killed
 

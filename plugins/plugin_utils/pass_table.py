@@ -85,7 +85,7 @@ class Pass:
         if not self._ours:
             return []
         names = sorted({*self._units, *self._faults}, key=lambda name: (not self._is_failing(name), name))
-        header = PLANNED if all(self._planned.values()) else HEADER
+        header = PLANNED if self._planned and all(self._planned.values()) else HEADER
         rows = [header, *(self._row(name) for name in names)]
         widths = [max(len(row[column]) for row in rows) for column in range(len(header))]
         table = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in rows]

@@ -139,7 +139,10 @@ def _of_root() -> Asked:
 
     host = machine.Host()
     if host.uid() != 0:
-        raise StepFailed("what this host was asked is seen as root: run bcd with sudo, or give --spec or --signed-spec")
+        raise StepFailed(
+            "what this host was asked is seen as root: run bcd with sudo, give --spec or --signed-spec, "
+            "or have bcd status say it through the helper"
+        )
     kept = sections(host)
     return Asked(kept.host, kept.devices, kept.why)
 

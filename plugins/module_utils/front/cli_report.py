@@ -33,6 +33,10 @@ def of_host(result: Result, plans: bool) -> Iterator[str]:
     yield _head("host", result, plans)
     if not units:  # the fault came before any
         yield from _indented([result["msg"]] if "msg" in result else [])
+    if units[1:] and "reason" in units[0] and all(_of_unit(unit, plans) == _of_unit(units[0], plans) for unit in units):
+        yield f"  {', '.join(unit['unit'] for unit in units)}"  # one fault of the whole section: said once
+        yield from _indented(_of_unit(units[0], plans))
+        units = []
     width = max((len(unit["unit"]) for unit in units), default=0)
     for unit in units:
         yield f"  {unit['unit']:{width}}  {unit['state']}"

@@ -68,4 +68,7 @@ def refuse_unsigned(host: Host, root: Pins) -> None:
         except NotKnownYet:
             return
     if why:
-        raise Refused(f"{why} a signed spec, and none is given: nothing unsigned is applied: give signed_spec")
+        raise Refused(
+            f"{why} a signed spec, and none is given: nothing unsigned is applied: give signed_spec, "
+            "which the module sign_spec makes (as bcd_converge_signed_spec to the playbooks)"
+        )

@@ -161,7 +161,11 @@ def _with_bundle(
 
 def _refuse_another_node(spec: body.DesiredState, memory: Memory) -> None:
     if memory.node_id not in ("", spec.node_id):
-        raise Refused(f"the signed spec is for the node {spec.node_id}, and this host is {memory.node_id}: {AGAIN}")
+        raise Refused(
+            f"the signed spec is for the node {spec.node_id}, and this host is {memory.node_id}: give "
+            f"the one that is signed for {memory.node_id} (where the host is to be {spec.node_id}, enroll it with that "
+            f"node's join record, or where it has none have root move {MEMORY} away)"
+        )
 
 
 def _refuse_an_older(spec: body.DesiredState, digest: str, memory: Memory) -> None:

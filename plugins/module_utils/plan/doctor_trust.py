@@ -30,13 +30,16 @@ KEYS = {
     "host": ("units",),
     "kubernetes": ("allowed_clusters",),
 }  # what we read of config.toml; another program may read more of it
+NOT_OWNED = "must be a regular file root owns"  # as look/config words it
 LATE = 3600  # seconds: the agent's timer is due every ten minutes
 
 
 def config(seen: Snapshot) -> Iterator[Told]:
     """config.toml is root's and can be read; no key that is nearly one of ours."""
     if seen.config.fault:
-        yield Told(FAILURE, f"{seen.config.fault}: until then nothing is applied on this host")
+        yield Told(
+            FAILURE, f"{seen.config.fault}: until then nothing is applied on this host{_owned(seen.config.fault)}"
+        )
         return
     for table, keys in seen.config.tables.items():
         for key in keys:
@@ -46,6 +49,11 @@ def config(seen: Snapshot) -> Iterator[Told]:
                 yield Told(WARNING, f"{CONFIG} has {place}, which nothing reads: is {meant} meant?")
     if seen.config.there:
         yield Told(OK, f"{CONFIG} is root's, and says what is understood")
+
+
+def _owned(fault: str) -> str:
+    """How to have a file as root's files have to be, where that is the fault."""
+    return f" (chown root:{GROUP} {CONFIG}; chmod 0640 {CONFIG})" if NOT_OWNED in fault else ""
 
 
 def _meant(table: str, key: str) -> str:
@@ -93,8 +101,9 @@ def node_binding(seen: Snapshot) -> Iterator[Told]:
     elif trust.binding == FIRST:
         yield Told(
             WARNING,
-            f"only the first signed spec that came binds this host to the node {trust.node_id}: if that is right, join "
-            f"it again as root for a join record ({ENROLL} with bcd_config_join_record)",
+            f"only the first signed spec that came binds this host to the node {trust.node_id}: if that is right "
+            f"and a control plane has its join record, lay that down ({ENROLL} with bcd_config_join_record), which "
+            "binds it for good",
         )
     else:
         yield Told(
@@ -119,15 +128,15 @@ def helper(seen: Snapshot) -> Iterator[Told]:
     it = seen.helper
     if not it.installed:
         return
-    yield from _unit(HELPER_SOCKET, it.socket, it.systemd)
+    faults = list(_unit(HELPER_SOCKET, it.socket, it.systemd))
     if it.systemd and it.socket.runs and not it.listens:
-        yield Told(
-            FAILURE,
-            f"{SOCKET} is not there, and {HELPER_SOCKET} runs: systemctl restart {HELPER_SOCKET}",
+        faults.append(
+            Told(FAILURE, f"{SOCKET} is not there, and {HELPER_SOCKET} runs: systemctl restart {HELPER_SOCKET}")
         )
     if it.service.active == "failed":
-        yield Told(FAILURE, f"{HELPER_SERVICE} has failed: see journalctl -u {HELPER_SERVICE}")
-    yield from _accounts(seen)
+        faults.append(Told(FAILURE, f"{HELPER_SERVICE} has failed: see journalctl -u {HELPER_SERVICE}"))
+    yield from faults
+    yield from (told for told in _accounts(seen) if told.level != OK or not faults)  # it answers nobody then
 
 
 def _accounts(seen: Snapshot) -> Iterator[Told]:

@@ -165,7 +165,8 @@ def _trust(result: Result) -> Iterator[str]:
         return
     if told["fault"]:
         yield from wrapped("  ", told["fault"])
-    yield from wrapped("  ", told["demand"] or "nothing demands a signed spec")
+    if told["demand"] or not told["fault"]:  # with a fault it is not known, and nothing at all is applied
+        yield from wrapped("  ", told["demand"] or "nothing demands a signed spec")
     if told["node_id"]:
         yield from wrapped("  ", f"the node {told['node_id']}, by the {told['binding']}")
     if told["generation"] is not None:

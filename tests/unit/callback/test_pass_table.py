@@ -29,6 +29,7 @@ def test_a_run_of_others_says_nothing() -> None:
     seen.fault("b", "unreachable: no route", ours=False)
     assert seen.lines() == []
     seen.fault("b", "the module was killed")
+    assert [cell.strip() for cell in cells(seen.lines()[0])] == ["host", "state", "changed", "waits for", "failed"]
     assert [cell.strip() for cell in cells(seen.lines()[1])] == ["b", "no result", "-", "-", "-"]
 
 

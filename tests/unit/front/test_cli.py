@@ -610,6 +610,27 @@ def test_an_interrupted_call_has_no_traceback(
     assert (ran.status, ran.out, ran.err) == (130, "", "")
 
 
+def test_what_is_refused_of_the_whole_section_is_said_once() -> None:
+    def of(name: str, told: str) -> dict[str, object]:
+        return {"unit": name, "state": "failed", "reason": "Refused", "msg": told, "changed": False}
+
+    ends = {"changed": False, "section": {"state": "FAILED"}}
+    same = {**ends, "units": [of("sysctl", "nothing unsigned"), of("cpu", "nothing unsigned")]}
+    assert cli_report.told(same, None, plans=False, diff=False).splitlines() == [
+        "host: FAILED",
+        "  sysctl, cpu",
+        "    Refused: nothing unsigned",
+    ]
+    two = {**ends, "units": [of("sysctl", "a key"), of("cpu", "a governor")]}
+    assert cli_report.told(two, None, plans=False, diff=False).splitlines() == [
+        "host: FAILED",
+        "  sysctl  failed",
+        "    Refused: a key",
+        "  cpu     failed",
+        "    Refused: a governor",
+    ]
+
+
 def test_many_cpus_that_say_the_same_are_one_line() -> None:
     steps = [{"action": f"set the governor of CPU {one}", "disruption": "none", "done": False} for one in range(200)]
     unit = {"unit": "cpu", "state": "progressing", "changed": True, "steps": steps, "pending": [], "notes": []}

@@ -140,6 +140,8 @@ def test_what_cannot_be_made_out_is_said(host: FakeHost, path: str) -> None:
     result = told(host)
     assert result["state"] in ("failed", "unknown")
     assert path in result["kept"]
+    said = "nothing demands a signed spec" in "\n".join(result["report"])
+    assert said == (path != CONFIG), "with such a configuration that is not known"
 
 
 def test_a_signed_host(host: FakeHost) -> None:

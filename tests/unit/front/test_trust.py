@@ -30,7 +30,10 @@ SPEC = PLANE.desired_state(generation=3, host=WANTED)
 INTENT = Intent("node-1", 3, WANTED, None)
 CONFIGS = {(root, join): PLANE.config(None if root else (), join) for root in (True, False) for join in (True, False)}
 ROOTLESS = PLANE.join_response(roots=[])
-UNSIGNED = "a signed spec, and none is given: nothing unsigned is applied: give signed_spec"
+UNSIGNED = (
+    "a signed spec, and none is given: nothing unsigned is applied: give signed_spec, which the module sign_spec makes "
+    "(as bcd_converge_signed_spec to the playbooks)"
+)
 MISSING = (
     "signatures need the Python package cryptography, which this host's Python does not have: install it (the package "
     "python3-cryptography)"

@@ -197,18 +197,20 @@ def test_what_another_pinned_key_signed_demands_nothing_under_this_one() -> None
 
 # -- the node
 
+ANOTHER = (
+    "the signed spec is for the node node-2, and this host is node-1: give the one that is signed for node-1 (where "
+    "the host is to be node-2, enroll it with that node's join record, or where it has none have root move "
+    f"{MEMORY} away)"
+)
+
 
 def test_the_first_spec_binds_where_no_record_does() -> None:
     memory = take(spec(1))
-    assert refused(spec(2, "node-2"), memory=memory) == (
-        "the signed spec is for the node node-2, and this host is node-1: have the control plane sign for this host"
-    )
+    assert refused(spec(2, "node-2"), memory=memory) == ANOTHER
 
 
 def test_the_record_binds_from_the_first_spec_on() -> None:
-    assert refused(spec(1, "node-2"), BY_KEY, record=record()) == (
-        "the signed spec is for the node node-2, and this host is node-1: have the control plane sign for this host"
-    )
+    assert refused(spec(1, "node-2"), BY_KEY, record=record()) == ANOTHER
 
 
 def test_another_record_moves_the_node_and_the_generations_start_over() -> None:

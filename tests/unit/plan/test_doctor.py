@@ -162,6 +162,20 @@ def test_pins_want_cryptography() -> None:
     assert of("cryptography", trust=PINNED) == of("cryptography", trust=Trust(library=False)) == []
 
 
+def test_a_configuration_that_is_not_roots_says_how_it_becomes_so() -> None:
+    fault = "/etc/bcd/config.toml must be a regular file root owns that no one else can write"
+    ((level, message),) = of("config", config=Config(True, fault=fault))
+    assert (level, message.partition(fault)[1]) == (FAILURE, fault)
+    assert message.endswith("(chown root:bcd /etc/bcd/config.toml; chmod 0640 /etc/bcd/config.toml)")
+    ((_level, other),) = of("config", config=Config(True, fault="/etc/bcd/config.toml: line 3 is no TOML"))
+    assert "chown" not in other
+
+
+def test_a_helper_that_does_not_listen_is_not_said_to_answer() -> None:
+    found = of("helper", helper=HELPER._replace(listens=False))
+    assert [level for level, _message in found] == [FAILURE]
+
+
 def test_a_configuration_that_is_not_taken_is_a_failure_and_told_once() -> None:
     fault = "/etc/bcd/config.toml must be a regular file root owns that no one else can write"
     seen = Snapshot(

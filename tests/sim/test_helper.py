@@ -40,7 +40,7 @@ STATE = "/var/lib/bcd-hostconfig"
 FAILED = (2, 8)  # the latter of core 2.16, where a play is ended after a host has failed
 UNPRIVILEGED = (
     "node-unprivileged: this account is not root, and bcd helper, which would be root for it, does not run here: set "
-    "become: true, or enroll the host with its helper"
+    "become: true, or enroll the host with its helper (where it has one, have root start bcd-helper.socket)"
 )
 
 

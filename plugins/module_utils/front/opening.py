@@ -13,11 +13,11 @@ from ..core.errors import NotKnownYet, StepFailed, Unreadable
 from ..core.lock import WAIT, only_pass
 from ..core.records import Records
 from ..look.config import refuse_if_outside
-from ..plan.installed import GROUP, SOCKET
+from ..plan.installed import GROUP, HELPER_SOCKET, SOCKET
 
 NO_ROOT = (
     "node-unprivileged: this account is not root, and bcd helper, which would be root for it, does not run here: set "
-    "become: true, or enroll the host with its helper"
+    f"become: true, or enroll the host with its helper (where it has one, have root start {HELPER_SOCKET})"
 )
 NO_MEMBER = (
     f"bcd helper does not take this account, which is not in the group of {SOCKET}: have root add it to the group "

@@ -386,7 +386,7 @@ def test_without_a_helper_units_say_node_unprivileged_and_check_mode_plans(folde
     assert rest == ["StepFailed", True, "progressing", False]
     assert message == (
         "node-unprivileged: this account is not root, and bcd helper, which would be root for it, does not run here: "
-        "set become: true, or enroll the host with its helper"
+        "set become: true, or enroll the host with its helper (where it has one, have root start bcd-helper.socket)"
     )
     assert "msg" not in sysctl(True)
     assert "msg" in section_result(options(units={"sysctl": {}}), False)

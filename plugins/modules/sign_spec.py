@@ -143,8 +143,8 @@ EXAMPLES = r"""
         vm.swappiness: 10
     private_key: "{{ vault_worker_key }}"
     certificates:
-      - pki/worker.pem
-      - pki/root.pem
+      - "{{ playbook_dir }}/pki/worker.pem"
+      - "{{ playbook_dir }}/pki/root.pem"
   delegate_to: localhost
   become: false
   register: spec

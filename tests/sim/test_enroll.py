@@ -26,7 +26,9 @@ HOST = "one-01"
 PYTHON = "/.sim/venv/bin/python"  # has cryptography, as a host's own Python would have by its package
 CONFIG, RECORD = "/etc/bcd/config.toml", "/var/lib/bcd-hostconfig/join-record.json"
 LOCK = "var/lib/bcd-hostconfig/lock"
-HEADER = "# Managed by bettercompute.bcd: local edits are replaced.\n"
+HEADER = (
+    "# Kept by bettercompute.bcd (host_config): root's own values stay until it is given others, comments do not.\n"
+)
 UNITS = "/etc/systemd/system"
 SOCKET = f"{UNITS}/bcd-helper.socket"
 PLANE = ControlPlane()

@@ -18,12 +18,13 @@ from ..core.plan import Field, Past, Plan, Todo
 from ..core.state import JOIN_RECORD
 from ..core.step import Effect, File, command_line, run
 from .allowed_clusters import clusters
-from .files import AGAIN, HEADER, drop, is_as, keep
+from .files import AGAIN, drop, is_as, keep
 from .installed import CONFIG, GROUP
 from .pins import JOIN_KEY, ROOTS, Pins, pins
 from .settings import strict
 
 NAME = "host-config"
+KEPT = "# Kept by bettercompute.bcd (host_config): root's own values stay until it is given others, comments do not.\n"
 FOLDER = CONFIG.rpartition("/")[0]
 RECORD = JOIN_RECORD
 SIGNING_KEY = "signing_key"
@@ -143,7 +144,7 @@ def _put(tables: dict[str, dict[str, Scalar]], table: str, key: str, value: Scal
 
 def render(tables: Tables) -> str:
     """The text of the configuration: keys before the first table, then each table that has some."""
-    parts = [HEADER]
+    parts = [KEPT]
     for name in sorted(tables):
         lines = [f"{key} = {_value(value)}\n" for key, value in sorted(tables[name].items())]
         if lines:

@@ -27,7 +27,9 @@ from tests.unit import promises
 from tests.unit.fake_host import FakeHost
 
 CONFIG, FOLDER = "/etc/bcd/config.toml", "/etc/bcd"
-HEADER = "# Managed by bettercompute.bcd: local edits are replaced.\n"
+HEADER = (
+    "# Kept by bettercompute.bcd (host_config): root's own values stay until it is given others, comments do not.\n"
+)
 OPTIONS: dict[str, Any] = dict.fromkeys(
     ("allowed_clusters", "host_units", "command_roots", "join_pin", "join_record", "signing_key")
 )

@@ -30,6 +30,7 @@ from ..plan.installed import (
 from ..plan.kube_seen import JOIN_FILE, TOKEN_FILE
 from ..plan.mig_boot import SERVICE as MIG
 from ..plan.systemd import RUNNING, Service
+from ..plan.systemd_ended import asks_end
 from ..plan.unit_names import ORDER
 from .systemd import has_unit, service, state
 
@@ -108,11 +109,6 @@ def agent(host: Host) -> Agent:
         age=max(0, up - ended) if ended else None,
         up=up,
     )
-
-
-def asks_end(name: str) -> tuple[str, ...]:
-    """The question when a service's program ended last: microseconds of the monotonic clock, 0 where none has."""
-    return ("systemctl", "show", "--property=ExecMainExitTimestampMonotonic", "--value", name)
 
 
 def _seconds(host: Host) -> int:

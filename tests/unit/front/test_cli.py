@@ -67,7 +67,7 @@ DEVICE = some.dictionaries(
 
 
 @contextmanager
-def unlocked(_host: Any, _what: str, _wait: float = 0) -> Iterator[None]:
+def unlocked(_host: Any, _what: str) -> Iterator[None]:
     """The lock, held."""
     yield
 

@@ -72,6 +72,7 @@ def changed(results: dict[str, dict[str, Any]]) -> list[str]:
     return [name for name, result in results.items() if result.get("changed")]
 
 
+@pytest.mark.newest_core
 def test_the_role_lays_the_agent_once_and_takes_it_away(tmp_path: Path) -> None:
     site = Site(tmp_path, "debian")
     host = site.host

@@ -298,6 +298,7 @@ def test_the_role_installs_the_program_once(one: Fleet) -> None:
     assert any(changed for _status, changed in one.role("--check"))
 
 
+@newest_core
 def test_the_role_says_why_an_interpreter_is_refused(one: Fleet) -> None:
     one.host.write("/tmp/python", '#!/bin/sh\nexec /.sim/venv/bin/python "$@"\n', 0o755)
     shutil.copyfile(os.path.realpath(sys.executable), Path(one.host.tree) / "tmp" / "mine")

@@ -428,20 +428,6 @@ def test_the_section_as_it_travels(site: Open) -> None:
 
 
 @newest_core
-def test_a_signed_spec_is_not_believed(site: Open) -> None:
-    one = site()
-    ran = one.role(signed_spec={"body": "e30="})
-    assert ran.rc == 2
-    assert "cannot verify a signed_spec" in ran.results("fail")[0]["msg"]
-    one.host.write("/etc/bcd/config.toml", 'command_root_sha256 = "00"\n', 0o640)
-    for mode in ("single", "tasks"):
-        ran = one.role({"sysctl": {"vm.swappiness": 10}}, signed_spec={"body": "e30="}, mode=mode)
-        assert ran.rc == 2
-        assert "/etc/bcd/config.toml demands a signed spec (command_root_sha256)" in ran.results("fail")[0]["msg"]
-        assert ran.status["section"]["state"] == "FAILED"
-    assert one.host.changes() == []
-
-
 @newest_core
 def test_a_host_that_is_managed_outside_is_refused_by_the_letter(site: Open) -> None:
     outside = "host.unit: this host's configuration is managed outside bcd ([host] units = false in root's config.toml)"

@@ -211,6 +211,7 @@ def killed(archive: bytes, at: int) -> bool:
     return killing.left <= 0
 
 
+@pytest.mark.exhaustive
 def test_a_kill_at_any_change_leaves_the_old_program_or_the_new(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

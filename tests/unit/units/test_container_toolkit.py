@@ -88,6 +88,7 @@ def test_check_mode_on_a_bare_host_says_what_it_cannot_know() -> None:
     assert planned.failure is None
 
 
+@pytest.mark.exhaustive
 def test_a_kill_anywhere_loses_nothing() -> None:
     def shown(host: FakeHost) -> object:
         assert isinstance(host, ContainerHost)

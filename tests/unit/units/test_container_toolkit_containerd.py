@@ -138,6 +138,7 @@ def test_check_mode_is_truthful(version: str, layout: str) -> None:
     check_is_truthful(UNIT, lambda: host_with(version, LAYOUTS[layout]), ONLY)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("layout", ["none", "debian", "kubernetes"])
 def test_a_kill_anywhere_loses_nothing(version: str, layout: str) -> None:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 from typing import Any, NamedTuple
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -138,6 +139,7 @@ def check(host: GpuHost, done: Outcome, after: dict[str, list[str]], wanted: lis
     assert refused == {one["allocation_id"] for one in wanted} - set(after)
 
 
+@pytest.mark.exhaustive
 @given(
     st.sampled_from([(), ("3g.40gb", "1g.10gb"), ("1g.10gb",) * 3]),
     st.sampled_from([(H100,), (H100, H100)]),

@@ -205,6 +205,7 @@ def test_check_mode_is_truthful(version: str, layout: str) -> None:
     check_is_truthful(KUBE, lambda: host_with(version, LAYOUTS[layout]), {})
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(("version", "layout"), CASES)
 def test_a_kill_anywhere_loses_nothing(version: str, layout: str) -> None:
     def shown(host: Any) -> object:
@@ -382,6 +383,7 @@ def test_the_last_one_takes_the_file_along(version: str) -> None:
     second_pass_is_quiet(KUBE, host, None)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("layout", ["none", "debian", "foreign"])
 def test_a_removal_is_planned_truthfully_and_survives_a_kill(layout: str) -> None:
     def machine() -> ContainerHost:
@@ -732,6 +734,7 @@ def test_one_that_answers_and_dies_a_moment_later_gets_its_former_files_back(nam
     assert go(unit, host, settings).changed is False
 
 
+@pytest.mark.exhaustive
 @UNITS
 @HOW
 def test_a_kill_anywhere_in_between_ends_with_the_former_files_too(name: str, how: str) -> None:

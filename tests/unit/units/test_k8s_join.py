@@ -96,6 +96,7 @@ def test_check_mode_is_truthful(cluster: Cluster) -> None:
         assert real.state == "converged"
 
 
+@pytest.mark.exhaustive
 def test_a_kill_at_any_change_loses_nothing(cluster: Cluster) -> None:
     def machine() -> KubeHost:
         cluster.nodes.clear()

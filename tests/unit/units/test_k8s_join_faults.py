@@ -384,6 +384,7 @@ def test_where_what_it_stands_on_waits_nothing_is_joined(cluster: Cluster, monke
     assert passed(host).state == "converged"
 
 
+@pytest.mark.exhaustive
 def test_a_kill_at_any_change_of_a_pass_that_fails_leaves_nothing_either(cluster: Cluster) -> None:
     def machine() -> KubeHost:
         cluster.nodes.clear()

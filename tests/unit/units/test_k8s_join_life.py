@@ -58,6 +58,7 @@ def test_it_is_kept_and_handed_back_as_check_mode_tells(cluster: Cluster) -> Non
     assert "kubectl delete node gpu-01" in " ".join(outcome.notes)
 
 
+@pytest.mark.exhaustive
 def test_a_hand_back_that_dies_anywhere_is_ended_by_the_next_pass(cluster: Cluster) -> None:
     assert promises.a_kill_loses_nothing(UNIT, lambda: worker(cluster), None, shown) > 10
     host = worker(cluster)

@@ -69,16 +69,25 @@ def join_of(options: Mapping[str, Any]) -> Any:
 
 
 def forget(host: Host, units: Iterable[Mapping[str, Any]], leaves: bool = False) -> None:
-    """Remove the token that nothing needs any more: the machine has joined, or `leaves` the cluster.
+    """Remove the token that nothing needs any more: the machine has joined, or `leaves` the cluster, or the cluster has
+    said that it is none, so that the next pass asks for another one.
 
     Behind each pass, so that the next one removes what one left that was killed; but for one that is refused, by its
     `units`' results, which writes nothing. What keeps it there is no fault of the pass: another one comes.
     """
-    if all(unit.get("reason") == "Refused" for unit in units):
+    results = list(units)
+    if all(unit.get("reason") == "Refused" for unit in results):
         return
     with suppress(Fault, OSError):
-        if host.file(FILE) is not None and (leaves or _has_joined(host)):
+        if host.file(FILE) is not None and (leaves or _is_none(results) or _has_joined(host)):
             host.remove(FILE)
+
+
+def _is_none(results: Iterable[Mapping[str, Any]]) -> bool:
+    """Whether a join came to nothing for its token, by what it says to do."""
+    from ..plan.join_faults import TOKEN
+
+    return any(TOKEN in str(unit.get("msg", "")) for unit in results if unit.get("unit") == K8S_JOIN)
 
 
 def _has_joined(host: Host) -> bool:

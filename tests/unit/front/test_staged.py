@@ -183,3 +183,17 @@ def test_a_section_that_is_none_has_no_join() -> None:
     assert staged.join_of({"units": None, "wire_units": [{"unit": "cpu", "settings": "{}"}] * 2}) is None
     assert staged.join_of({"signed_spec": {"body": "x"}}) is None
     assert staged.join_of({}) is None
+
+
+@pytest.mark.parametrize("form", ["unit", "section", "wire"])
+def test_one_that_the_cluster_does_not_take_makes_room_for_another(host: KubeHost, form: str) -> None:
+    """As one does that a run left which was killed: else nobody would be asked for a new one."""
+    lay(host, f"{TOKEN.partition('.')[0]}.{'f' * 16}")
+    asked = forms(host)[form]
+    said = ask(asked)
+    assert "knows the bootstrap token by its id, and its secret is another" in json.dumps(said)
+    assert FILE not in host.files
+    again = ask(asked)
+    assert "was not given" in json.dumps(again)
+    lay(host)
+    assert state(ask(asked)) == "CONVERGED"

@@ -89,7 +89,7 @@ class ConfigHost(FakeHost):
 @pytest.fixture(autouse=True)
 def unlocked(monkeypatch: pytest.MonkeyPatch) -> None:
     @contextmanager
-    def only_pass(_host: object, _what: str, _wait: float) -> Iterator[None]:
+    def only_pass(_host: object, _what: str) -> Iterator[None]:
         yield
 
     monkeypatch.setattr(opening, "only_pass", only_pass)

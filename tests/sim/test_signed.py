@@ -115,7 +115,7 @@ def test_nothing_unsigned_is_applied_where_root_pins_a_signer(site: Site, how: s
     assert ran.rc == 2
     said = (
         "command_root_sha256 in root's config.toml demands a signed spec, and none is given: nothing unsigned is "
-        "applied: give signed_spec"
+        "applied: give signed_spec, which the module sign_spec makes (as bcd_converge_signed_spec to the playbooks)"
     )
     told = [result["msg"] for result in ran.results("fail") + ran.results("cdi_holds")]
     assert len(told) > 1

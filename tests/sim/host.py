@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import boot, gpu, kernel, modules, played, standins
 from . import machine as files
-from .helper import HelperSocket
+from .helper_socket import HelperSocket
 from .tree import PROFILES, build
 
 if TYPE_CHECKING:

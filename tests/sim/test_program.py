@@ -23,7 +23,7 @@ import pytest
 from ansible_collections.bettercompute.bcd.plugins.plugin_utils.program import program
 from tests.pki import ControlPlane
 from tests.sim import controller, fleet
-from tests.sim.helper import MEMBER, STRANGER
+from tests.sim.helper_socket import MEMBER, STRANGER
 from tests.sim.host import SimulatedHost
 from tests.sim.marks import in_namespace, with_accounts
 from tests.sim.tree import PROFILES, build, copy

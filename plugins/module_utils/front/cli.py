@@ -154,7 +154,7 @@ def status_of(result: dict[str, Any]) -> int:
 
 def _service(options: argparse.Namespace) -> int:
     if options.word == "helper":
-        from .helper import serve
+        from .helper_service import serve
 
         return serve()
     from .agent import run

@@ -15,7 +15,6 @@ import pytest
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.local_socket import Peer
 from ansible_collections.bettercompute.bcd.plugins.module_utils.front import (
     doctor,
-    helper,
     helper_files,
     holds,
     host_intent,
@@ -24,6 +23,7 @@ from ansible_collections.bettercompute.bcd.plugins.module_utils.front import (
     section,
     status,
 )
+from ansible_collections.bettercompute.bcd.plugins.module_utils.front import helper_service as helper
 from tests.unit.fake_host import FakeHost
 
 CONFIG = "/etc/bcd/config.toml"

@@ -528,7 +528,7 @@ def test_the_services_end_as_they_say(
 ) -> None:
     place = "ansible_collections.bettercompute.bcd.plugins.module_utils.front"
     monkeypatch.setattr(f"{place}.agent.run", lambda: status)
-    monkeypatch.setattr(f"{place}.helper.serve", lambda: status)
+    monkeypatch.setattr(f"{place}.helper_service.serve", lambda: status)
     assert [Ran(capsys, word).status for word in ("agent", "helper")] == [status, status]
 
 

@@ -15,7 +15,8 @@ import pytest
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.errors import Refused
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.local_socket import Peer
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.step import File
-from ansible_collections.bettercompute.bcd.plugins.module_utils.front import helper, request, single
+from ansible_collections.bettercompute.bcd.plugins.module_utils.front import helper_service as helper
+from ansible_collections.bettercompute.bcd.plugins.module_utils.front import request, single
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.unit_names import ORDER
 from tests.gpu.fake import GpuHost
 from tests.pki import ControlPlane

@@ -13,7 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ansible_collections.bettercompute.bcd.plugins.module_utils.front import helper, request
+from ansible_collections.bettercompute.bcd.plugins.module_utils.front import helper_service as helper
+from ansible_collections.bettercompute.bcd.plugins.module_utils.front import request
 from tests.pki import ControlPlane
 from tests.unit.fake_host import FakeHost
 

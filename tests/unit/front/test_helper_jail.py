@@ -27,7 +27,7 @@ from ansible_collections.bettercompute.bcd.plugins.module_utils.core import root
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.errors import StepFailed
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.host import Host
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.local_server import Bounds
-from ansible_collections.bettercompute.bcd.plugins.module_utils.front import helper
+from ansible_collections.bettercompute.bcd.plugins.module_utils.front import helper_service as helper
 from ansible_collections.bettercompute.bcd.plugins.module_utils.look.doctor_host import WRITTEN
 from tests.unit.core.jail import enter, in_jail
 from tests.unit.core.served import Served, answer, serving

@@ -31,8 +31,7 @@ SECRETS = {
 }
 # Split, so that this file does not hold what it looks for.
 UNFINISHED = r"\b(?:TO" + r"DO|FIX" + r"ME)\b"
-# The helper, of which there is one, is a program: bcd helper.
-NAMED_AFTER_NOTHING = re.compile(r"(?:^|/)(?:utils?|helpers|common|base|manager)\.py$")
+NAMED_AFTER_NOTHING = re.compile(r"(?:^|/)(?:utils?|helpers?|common|base|manager)\.py$")
 
 
 def text(name: str) -> str:

@@ -29,8 +29,8 @@ GROUP, GID = "bcd", 990
 MEMBER, STRANGER = "admin", "guest"  # accounts of the host: in the group, and not
 STARTS = 5  # that end badly one after the other: then systemd gives the socket up, and who waits there is told
 START = (
-    "import sys; sys.dont_write_bytecode = True; sys.path.insert(0, '/.sim/lib'); from tests.sim import helper; "
-    "helper.listen()"
+    "import sys; sys.dont_write_bytecode = True; sys.path.insert(0, '/.sim/lib'); from tests.sim import helper_socket; "
+    "helper_socket.listen()"
 )
 LOG = "/var/log/sim/helper.log"  # what the service says
 MODULE_UTILS = os.path.join(
@@ -138,7 +138,7 @@ def listen() -> None:
             os.dup2(listener.fileno(), 3)
             os.environ.update(LISTEN_FDS="1", LISTEN_PID=str(os.getpid()))
             sys.path[:] = [CODE, *(place for place in sys.path if place != "/.sim/lib")]
-            from bcd.front.helper import serve  # type: ignore[import-not-found]
+            from bcd.front.helper_service import serve  # type: ignore[import-not-found]
 
             os._exit(serve())
         _pid, status = os.waitpid(service, 0)

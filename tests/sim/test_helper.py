@@ -22,7 +22,8 @@ import pytest
 
 from tests import pki
 from tests.cluster.control_plane import Cluster
-from tests.sim import controller, helper, kube_site
+from tests.sim import controller, kube_site
+from tests.sim import helper_socket as helper
 from tests.sim.host import SimulatedHost
 from tests.sim.kube_profiles import KUBERNETES
 from tests.sim.machine import at

@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 
-from tests.sim import enter, helper
+from tests.sim import enter
+from tests.sim import helper_socket as helper
 from tests.sim.marks import with_accounts
 from tests.sim.paths import inside
 

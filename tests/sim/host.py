@@ -56,7 +56,7 @@ class SimulatedHost:
         return [*enter, *who, "--", *argv]
 
     def helper(self, *, ready: float = 30, edit: Callable[[str], None] | None = None) -> HelperSocket:
-        """The host's bcd helper with its socket while the context lasts (see helper.py)."""
+        """The host's bcd helper with its socket while the context lasts (see helper_socket.py)."""
         return HelperSocket(self.tree, self.python, self.entry, ready, edit)
 
     def read(self, path: str) -> str | None:

@@ -278,7 +278,7 @@ def test_a_helper_that_cannot_start_is_waited_for_by_nobody(tmp_path: Path) -> N
     site = as_account(tmp_path)
 
     def broken(folder: str) -> None:
-        Path(folder, "front", "helper.py").write_text("raise SystemExit(1)\n", encoding="utf-8")
+        Path(folder, "front", "helper_service.py").write_text("raise SystemExit(1)\n", encoding="utf-8")
 
     with site.host.helper(edit=broken):
         played = play(site, CONVERGE, bcd_converge_units=SECTION)

@@ -163,6 +163,18 @@ ansible_facts:
                   ci: 0
                   start: 4
                   size: 4
+            slices:
+              description:
+                - The units of memory that the whole GPU has, in which C(start) and C(size) count; null while MIG mode
+                  is off.
+              type: int
+              sample: 8
+            sharing:
+              description:
+                - How its clients share it, by M(bettercompute.bcd.gpu_sharing), with C(mode) and the number of
+                  C(replicas); null where nothing was set up. Without root time slices are not seen.
+              type: dict
+              sample: {"mode": "mps", "replicas": 10}
             atoms:
               description:
                 - What can be held of it, each with the C(id) and C(device_class) of an assignment. It is the whole GPU,

@@ -92,6 +92,8 @@ devices:
   description:
     - The section of devices, with C(state), C(message), C(observed_generation), C(conditions), C(failures) and the
       allocations that are C(releasing), as M(bettercompute.bcd.cdi_holds) returns them; null where none is kept.
+    - Also what a pass would make of them, C(bound), C(kept), C(released), C(holds), C(steps), C(pending) and C(notes),
+      and where it would fail C(reason), C(retryable) and C(msg).
   returned: always
   type: dict
 reboot:
@@ -102,7 +104,7 @@ reboot:
 gpus:
   description:
     - The GPUs as M(bettercompute.bcd.host_info) has them, with C(index), C(uuid), C(pci), C(name), C(mig_mode),
-      C(layout), C(allocations), C(processes) and C(holders).
+      C(layout), C(slices), C(sharing), C(allocations), C(processes) and C(holders).
     - Each of C(mig_devices) has also the C(allocation_id) that has it, null of one that is free. C(slots) has the slots
       that are held, each its number as C(slot) with its C(allocation_id).
   returned: always
@@ -113,6 +115,26 @@ holds:
   returned: always
   type: list
   elements: dict
+numa:
+  description: The NUMA nodes with their huge pages, as M(bettercompute.bcd.host_info) has them.
+  returned: always
+  type: list
+  elements: dict
+  sample:
+    - id: 0
+      cpus: 0-31
+      memory: 270049087488
+      hugepages: {"2Mi": {"total": 512, "free": 512, "surplus": 0}}
+kernel:
+  description: The running kernel's release.
+  returned: always
+  type: str
+  sample: 6.12.48+deb13-amd64
+driver:
+  description: The full version of NVIDIA's driver that is loaded; null where none is.
+  returned: always
+  type: str
+  sample: 580.95.05
 trust:
   description:
     - Whether everything has to be C(signed), and what demands it, a sentence in C(demand). C(pins) counts the

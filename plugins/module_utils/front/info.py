@@ -127,7 +127,7 @@ def _fabric(seen: Looking) -> dict[str, Any]:
 def _gpus(seen: Looking) -> Any:
     from ..look.gpu_facts import gpus
 
-    return gpus(seen.host, seen.rows())
+    return gpus(seen.host, seen.rows(), seen.records.applied)
 
 
 def _holds(seen: Looking) -> list[dict[str, Any]]:

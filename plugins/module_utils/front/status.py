@@ -19,6 +19,10 @@ from ..plan import section
 
 HOSTNAME = "/proc/sys/kernel/hostname"
 UNKNOWN = "unknown"
+OF_DEVICES = (
+    "bound", "kept", "released", "releasing", "holds", "failures", "steps", "pending", "notes", "reason", "retryable",
+    "msg",
+)  # fmt: skip
 HIDDEN = ("changed", "diff", "reboot_required")  # of a unit: what a plan would change is in its steps
 
 
@@ -53,6 +57,7 @@ def status_text(result: Mapping[str, Any]) -> str:
 
 def _status(unheard: list[str]) -> dict[str, Any]:
     from ..core.predict import PredictedHost
+    from ..plan.host_shown import shown
     from ..plan.release import VERSION
     from ..plan.status_text import of_status
     from .info import inventory
@@ -67,9 +72,7 @@ def _status(unheard: list[str]) -> dict[str, Any]:
         "version": VERSION,
         "root": host.uid() == 0,
         **kept,
-        "reboot": _reboot(facts),
-        "gpus": _gpus(facts),
-        "holds": facts["holds"],
+        **shown(facts),
         "trust": trust(PredictedHost(host)),
         "agent": _agent(PredictedHost(host)),
     }
@@ -122,7 +125,7 @@ def _devices(options: Mapping[str, Any]) -> dict[str, Any]:
     from .holds import holds_result
 
     result = holds_result(options, True)
-    return {**result["section"], "failures": result["failures"], "releasing": result["releasing"]}
+    return {**result["section"], **{key: result[key] for key in OF_DEVICES if key in result}}
 
 
 def _worst(parts: list[Mapping[str, Any]]) -> str:
@@ -131,57 +134,7 @@ def _worst(parts: list[Mapping[str, Any]]) -> str:
     return next((state for state in order if state in states), section.CONVERGED).lower()
 
 
-# -- what the host shows
-
-
-def _reboot(facts: Mapping[str, Any]) -> dict[str, Any] | None:
-    """As of the last pass in this boot; None where it is not seen."""
-    if facts["reboot_required"] is None:
-        return None
-    return {"required": facts["reboot_required"], "reasons": facts["reboot_reasons"]}
-
-
-def _gpus(facts: Mapping[str, Any]) -> list[dict[str, Any]] | None:
-    """Every GPU with its MIG devices and slots, and who holds each; None where they are not told."""
-    if facts["gpus"] is None:
-        return None
-    holders = {
-        device: hold["allocation_id"]
-        for hold in facts["holds"] or ()
-        if not hold["fault"]
-        for device in hold["devices"]
-    }
-    keys = ("index", "uuid", "pci", "name", "mig_mode", "layout", "allocations", "processes", "holders")
-    return [
-        {
-            **{key: gpu[key] for key in keys},
-            "mig_devices": _parts(gpu, holders),
-            "slots": _slots(gpu, holders, facts["holds"] is not None),
-        }
-        for gpu in facts["gpus"]
-    ]
-
-
-def _parts(gpu: Mapping[str, Any], holders: Mapping[str, str]) -> list[dict[str, Any]] | None:
-    from ..plan.atoms import mig_device
-
-    if gpu["mig_devices"] is None:
-        return None
-    return [
-        {**part, "allocation_id": holders.get(mig_device(gpu["uuid"], part["gi"], part["ci"]))}
-        for part in gpu["mig_devices"]
-    ]
-
-
-def _slots(gpu: Mapping[str, Any], holders: Mapping[str, str], known: bool) -> list[dict[str, Any]] | None:
-    """The slots that are held; how many more there are is for who assigns them to say."""
-    from ..plan.atoms import is_slot, parent
-
-    mine = [device for device in holders if is_slot(device) and parent(device) == gpu["uuid"]] if known else None
-    if mine is None:
-        return None
-    numbered = sorted((int(device.rpartition("/s")[2]), holders[device]) for device in mine)
-    return [{"slot": number, "allocation_id": allocation} for number, allocation in numbered]
+# -- what else is told of it
 
 
 def _agent(host: machine.Host) -> dict[str, Any] | None:
@@ -200,6 +153,7 @@ def _agent(host: machine.Host) -> dict[str, Any] | None:
 
 def _unread(result: Mapping[str, Any], told: list[str]) -> list[str]:
     """What is null here, and why: of the facts those that a status has, and what only root sees."""
-    ours = ("gpus", "holds", "reboot_re")
+    from ..plan.host_shown import untold
+
     unseen = [f"{part}: {SEEN_AS_ROOT}" for part in ("units", "trust", "agent") if result[part] is None]
-    return [*unseen, *(sentence for sentence in told if sentence.startswith(ours))]
+    return [*unseen, *untold(told)]

@@ -9,6 +9,7 @@ null there and a sentence in `faults`; the rest is told.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Callable
 
 from ..core.errors import Fault, NotReady, StepFailed
@@ -26,6 +27,7 @@ from .containers import installed, versions
 from .driver import library, loaded
 from .each_gpu import Row, each_gpu
 from .fabric import switches
+from .gpu_shares import shares
 from .mig import Tables, device_uuids
 from .nvidia_proc import DRIVER
 from .smi import listing, parse_list
@@ -85,8 +87,13 @@ def rows(host: Host) -> Rows:
     return ()
 
 
-def gpus(host: Host, rows: Rows) -> tuple[list[dict[str, Any]], tuple[str, ...]]:
-    """Every GPU, and a sentence on each part that is null; one that does not answer has only what identifies it."""
+def gpus(
+    host: Host, rows: Rows, applied: Callable[[], Mapping[str, Any]]
+) -> tuple[list[dict[str, Any]], tuple[str, ...]]:
+    """Every GPU, and a sentence on each part that is null; one that does not answer has only what identifies it.
+
+    `applied` reads root's record of the units' wire settings, which tells how GPUs are shared.
+    """
     if not rows:
         return [], ()
     notes = Notes()
@@ -99,6 +106,7 @@ def gpus(host: Host, rows: Rows) -> tuple[list[dict[str, Any]], tuple[str, ...]]
     told = opened is not None
     claims = notes.told("gpus[].allocations", claimed, host)
     computing = notes.told("gpus[].processes", apps_of, host, everyone)
+    share = notes.told("gpus[].sharing", shares, host, applied)
     tables = Tables(host)
     found = []
     for gpu, row in rows:
@@ -113,6 +121,8 @@ def gpus(host: Host, rows: Rows) -> tuple[list[dict[str, Any]], tuple[str, ...]]
                 "name": gpu.name,
                 "mig_mode": mode or None,
                 **(parts or UNTOLD),
+                "slices": notes.told(f"{here}.slices", _slices, tables, gpu) if mode == "enabled" else None,
+                "sharing": share(gpu.uuid, mode == "enabled") if share else None,
                 "allocations": None if claims is None else _allocations(gpu, claims),
                 "holders": notes.told(f"{here}.holders", _holders, gpu, nodes[gpu.uuid], opened) if told else None,
                 "processes": notes.told(f"{here}.processes", _processes, *computing[gpu.uuid]) if computing else None,
@@ -152,6 +162,11 @@ def _parts(tables: Tables, gpu: Gpu, mode: str, listed: dict[str, tuple[MigDevic
         "mig_devices": [_device(gis, ci, uuid) for ci, uuid in zip(order, named)],
         "atoms": [{"id": atoms.mig_device(gpu.uuid, ci.gi, ci.id), "device_class": atoms.MIG} for ci in order],
     }
+
+
+def _slices(tables: Tables, gpu: Gpu) -> int:
+    """The units of memory that the whole GPU has, by where its instances may start; the largest takes all of them."""
+    return max(max(place.starts) + place.size for place in tables.placements(gpu.index))
 
 
 def _device(gis: tuple[GpuInstance, ...], ci: ComputeInstance, uuid: str | None) -> dict[str, Any]:

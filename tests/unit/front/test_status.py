@@ -36,7 +36,7 @@ from tests.unit.shelf import Shelf
 STATE = "/var/lib/bcd-hostconfig"
 KEYS = {
     "changed", "state", "kept", "hostname", "version", "root", "units", "section", "devices", "reboot", "gpus", "holds",
-    "trust", "agent", "unreadable", "report",
+    "numa", "kernel", "driver", "trust", "agent", "unreadable", "report",
 }  # fmt: skip
 UNIT_KEYS = {"unit", "state", "pending", "conditions", "steps", "notes"}
 REBOOT = "cpu: CPUs 1 are isolated from the next boot: reboot the node"

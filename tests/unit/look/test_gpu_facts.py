@@ -52,6 +52,8 @@ def test_a_gpu_that_is_whole_and_one_that_has_no_mig() -> None:
         "mig_mode": "disabled",
         "layout": "off",
         "mig_devices": [],
+        "slices": None,
+        "sharing": None,
         "atoms": [{"id": card.uuid, "device_class": "gpu"}],
         "allocations": [],
         "holders": [persistenced],

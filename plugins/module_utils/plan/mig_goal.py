@@ -97,18 +97,20 @@ def kinds_of(offered: Iterable[Offered], placements: Iterable[Placements], gpu: 
     )
 
 
+def alike(one: Profile, other: Profile) -> bool:
+    """Whether the profiles may be one under two firmwares, which differ a little in the memory that they name."""
+    return (one.slices, one.attribute) == (other.slices, other.attribute) and (
+        abs(one.memory_gb - other.memory_gb) < NEAR * max(one.memory_gb, other.memory_gb)
+    )
+
+
 def kind_of(profile: Profile, kinds: tuple[Kind, ...], gpu: str) -> Kind:
     """The profile as this GPU offers it: of the same slices and attribute, with the nearest memory. Raises Refused."""
-    alike = [
-        kind
-        for kind in kinds
-        if (kind.profile.slices, kind.profile.attribute) == (profile.slices, profile.attribute)
-        and abs(kind.profile.memory_gb - profile.memory_gb) < NEAR * max(kind.profile.memory_gb, profile.memory_gb)
-    ]
-    if not alike:
+    fitting = [kind for kind in kinds if alike(kind.profile, profile)]
+    if not fitting:
         offers = ", ".join(kind.name for kind in kinds)
         raise Refused(f"{UNIT}: {gpu} has no profile {name_of(profile)}, it has {offers}: correct the layout")
-    return min(alike, key=lambda kind: abs(kind.profile.memory_gb - profile.memory_gb))
+    return min(fitting, key=lambda kind: abs(kind.profile.memory_gb - profile.memory_gb))
 
 
 def asked(layout: Layout, kinds: tuple[Kind, ...], gpu: str) -> dict[Kind, Counter[int]]:

@@ -1,0 +1,57 @@
+# Copyright (c) 2026 bettercompute
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The text of a FleetConfig, JSON or YAML: what is wrong with it that nobody can see any more once it was read.
+
+Of a key that is there twice every reader keeps one and says nothing: a unit named twice is half applied then.
+"""
+
+from __future__ import annotations
+
+import yaml
+from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
+
+from .input_faults import DEEPEST, Fault, below
+
+MERGE = "tag:yaml.org,2002:merge"
+
+
+def repeated_keys(text: str) -> list[Fault]:
+    """A fault for each key that is there twice in one mapping, at its path with the line; or why nobody can read it."""
+    try:
+        # JSON may be indented by tabs, which YAML takes for nothing.
+        root = yaml.compose(text.replace("\t", " ") if text.lstrip()[:1] == "{" else text, Loader=yaml.SafeLoader)
+    except (yaml.YAMLError, RecursionError) as fault:
+        return [Fault("$", f"this is neither JSON nor YAML ({_where(fault)}): correct it")]
+    faults: list[Fault] = []
+    if root is not None:
+        _walk(root, "$", faults, set(), DEEPEST)
+    return faults
+
+
+def _where(fault: BaseException) -> str:
+    mark = getattr(fault, "problem_mark", None)
+    problem = getattr(fault, "problem", None) or "it is nested too deeply"
+    return f"line {mark.line + 1}, column {mark.column + 1}: {problem}" if mark else str(problem)
+
+
+def _walk(node: Node, path: str, faults: list[Fault], seen: set[int], levels: int) -> None:
+    """Look at each node once: an alias is the node that it names, and may be inside itself."""
+    if id(node) in seen or levels < 1:
+        return
+    seen.add(id(node))
+    if isinstance(node, SequenceNode):
+        for at, item in enumerate(node.value):
+            _walk(item, below(path, at), faults, seen, levels - 1)
+    if isinstance(node, MappingNode):
+        first: dict[str, int] = {}
+        for key, value in node.value:
+            if not isinstance(key, ScalarNode):
+                continue  # no text, which is a fault of the document that it is read as
+            place = below(path, key.value)
+            line = key.start_mark.line + 1
+            if key.value in first and key.tag != MERGE:
+                text = f"this key is there twice, in the lines {first[key.value]} and {line}: keep one of them"
+                faults.append(Fault(place, text))
+            first.setdefault(key.value, line)
+            _walk(value, place, faults, seen, levels - 1)

@@ -1,0 +1,112 @@
+# Copyright (c) 2026 bettercompute
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What is wrong with a document that a person wrote: a path and a sentence each, and all of them at once.
+
+Paths are JSONPath: ``$.pools[0].policy.cpu.isolate``, a key that is no plain word in brackets and quotes,
+``$.profiles[0].hostConfig['mig-layout'].from``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+from ..module_utils.plan.settings import WORDS
+
+WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+CODE = "INVALID_INPUT"
+DEEPEST = 64  # what no document of ours comes near
+LONGEST_SHOWN = 80  # characters of somebody's value, in a sentence
+
+
+class Fault(NamedTuple):
+    """One fault: where it is, and what it is with the next move."""
+
+    path: str
+    text: str
+
+
+class InvalidInput(ValueError):
+    """A document with faults; its text has a line for each."""
+
+    def __init__(self, faults: Iterable[Fault]) -> None:
+        self.faults = tuple(faults)
+        super().__init__("\n".join(map(said, self.faults)))
+
+
+def said(fault: Fault) -> str:
+    """The fault as one line."""
+    return f"{CODE}: {fault.path}: {' '.join(fault.text.split())}"
+
+
+def below(path: str, key: Any) -> str:
+    """The path of what a mapping at the path has under a key, or a list at a number."""
+    if isinstance(key, int):
+        return f"{path}[{key}]"
+    name = str(key)
+    if WORD.fullmatch(name):
+        return f"{path}.{name}"
+    quoted = "".join(_escaped(letter) for letter in name)
+    return f"{path}['{quoted}']"
+
+
+def _escaped(letter: str) -> str:
+    if letter in "\\'":
+        return "\\" + letter
+    return letter if letter.isprintable() else f"\\u{ord(letter):04x}"
+
+
+def shown(value: Any) -> str:
+    """Somebody's value in a sentence: what kind it is, and of text and numbers which, cut where it is long."""
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, (str, int, float)):
+        text = repr(value) if isinstance(value, str) else str(value)
+        return text if len(text) <= LONGEST_SHOWN else text[:LONGEST_SHOWN] + "..."
+    return WORDS[dict] if isinstance(value, Mapping) else WORDS[list] if isinstance(value, list) else "no JSON value"
+
+
+def plain(value: Any, path: str, faults: list[Fault], levels: int = DEEPEST) -> Any:
+    """The value in Python's own types: Ansible's carry where they come from, and are types of their own.
+
+    What JSON has no form for becomes None, and a fault: a key that is no text, a date, NaN.
+    """
+    if levels < 1:
+        faults.append(Fault(path, f"this is nested deeper than {DEEPEST} levels: no setting is"))
+        return None
+    if isinstance(value, Mapping):
+        return _mapping(value, path, faults, levels)
+    if isinstance(value, (list, tuple)):
+        return [plain(item, below(path, at), faults, levels - 1) for at, item in enumerate(value)]
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, str):
+        return str.__str__(value)
+    if isinstance(value, int):
+        return int.__int__(value)
+    if isinstance(value, float) and abs(value) != float("inf") and value == value:  # NaN is not
+        return float.__float__(value)
+    what = type(value).__name__
+    faults.append(Fault(path, f"this is of the type {what}, which JSON does not have: put it in quotes"))
+    return None
+
+
+def _mapping(value: Mapping[Any, Any], path: str, faults: list[Fault], levels: int) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for key, item in value.items():
+        if isinstance(key, str):
+            name = str.__str__(key)
+            found[name] = plain(item, below(path, name), faults, levels - 1)
+        else:
+            faults.append(Fault(path, f"its key {shown(key)} is no text: put it in quotes"))
+    return found
+
+
+def unknown_keys(given: Mapping[str, Any], known: Iterable[str], path: str) -> list[Fault]:
+    """A fault for each key that is none of the known ones."""
+    text = f"there is no such key here: it takes {', '.join(known)}"
+    return [Fault(below(path, key), text) for key in given if key not in known]

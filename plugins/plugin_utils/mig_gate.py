@@ -12,14 +12,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ..module_utils.core.errors import Refused
 from ..module_utils.plan.gpu import Gpu
 from ..module_utils.plan.mig import ALL, LISTED, Layout, Profile, parse_layout, text_of
 from ..module_utils.plan.mig_goal import alike
 from ..module_utils.plan.mig_layout import check
+from ..module_utils.plan.unit_checks import refusal
+from ..module_utils.plan.unit_names import MIG_LAYOUT
 from .profile_units import FROM
-
-SHOWN = "the layout that the GPU shows"
 
 
 def gated(settings: Mapping[str, Any], layout: Any, gpus: Iterable[Mapping[str, Any]] | None) -> dict[str, Any]:
@@ -41,12 +40,9 @@ def gated(settings: Mapping[str, Any], layout: Any, gpus: Iterable[Mapping[str, 
 def _shown(gpu: Mapping[str, Any]) -> Layout | None:
     """What a GPU shows; None for one without MIG, and for one that does not tell."""
     text = gpu.get("layout")
-    if not isinstance(text, str):
+    if not isinstance(text, str) or refusal(MIG_LAYOUT, {"layout": text}):
         return None
-    try:
-        return parse_layout(text, SHOWN)
-    except Refused:
-        return None
+    return parse_layout(text, "layout")
 
 
 def _in_use(gpu: Mapping[str, Any]) -> bool:

@@ -8,10 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Callable, NamedTuple
 
-from ..module_utils.core.errors import Refused
 from ..module_utils.plan import unit_names as names
 from ..module_utils.plan.gpu_sharing import MPS, REPLICAS
-from ..module_utils.plan.mig import parse_layout
+from ..module_utils.plan.unit_checks import refusal
 from .input_faults import Fault, below, shown, unknown_keys
 from .unit_faults import ANY_CLUSTER, unit_faults
 
@@ -63,11 +62,8 @@ def policy_units(policy: Mapping[str, Any], path: str) -> tuple[list[Fault], dic
 
 def layout_faults(value: Any, path: str) -> list[Fault]:
     """What is wrong with a layout of MIG that lies at the path."""
-    try:
-        parse_layout(value, "the layout")
-    except Refused as fault:
-        return [Fault(path, fault.message)]
-    return []
+    text = refusal(names.MIG_LAYOUT, {"layout": value})
+    return [Fault(path, text)] if text else []
 
 
 def _as_it_is(unit: str) -> Make:

@@ -10,76 +10,28 @@ itself: so each part that is refused has its own sentence, and no rule stands he
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Callable, NamedTuple
+from typing import Any, Callable
 
-from ..module_utils.core.errors import Refused
-from ..module_utils.core.plan import Field
-from ..module_utils.plan import (
-    container_toolkit,
-    cpu,
-    fabric_manager,
-    gpu_settings,
-    gpu_sharing,
-    hugepages,
-    iommu,
-    k8s_join,
-    mig_layout,
-    module_settings,
-    nvidia_driver,
-    sysctl,
-)
 from ..module_utils.plan import unit_names as names
-from ..module_utils.plan.section import unnamed
+from ..module_utils.plan.unit_checks import CHECKED, refusal
 from .input_faults import Fault, below
 
-Check = Callable[[dict[str, Any]], Any]
+Settings = Mapping[str, Any]
 Judge = Callable[[Any], str]  # why a part is refused, "" where it is not
 
-
-class Checked(NamedTuple):
-    """A unit's table of fields and its check, as the host has them.
-
-    `needed` are settings that pass, without which the check would ask for them whatever part it is shown; `instead` are
-    settings that may stand in for those.
-    """
-
-    fields: tuple[Field, ...]
-    check: Check
-    needed: Mapping[str, Any] = {}
-    instead: Mapping[str, Any] = {}
-
-
 ANY_CLUSTER = {"apiServer": "https://192.0.2.1:6443", "caCertSha256": "0" * 64}
-UNITS: dict[str, Checked] = {
-    names.KERNEL_MODULES: Checked(module_settings.FIELDS, module_settings.check),
-    names.SYSCTL: Checked(sysctl.FIELDS, sysctl.check),
-    names.HUGEPAGES: Checked(hugepages.FIELDS, hugepages.check),
-    names.CPU: Checked(cpu.FIELDS, cpu.check),
-    names.IOMMU: Checked(iommu.FIELDS, iommu.check),
-    names.NVIDIA_DRIVER: Checked(
-        nvidia_driver.FIELDS, nvidia_driver.check, {"branch": "580"}, {"version": "580.95.05"}
-    ),
-    names.FABRIC_MANAGER: Checked(fabric_manager.FIELDS, fabric_manager.check),
-    names.GPU_SETTINGS: Checked(gpu_settings.FIELDS, gpu_settings.check),
-    names.MIG_LAYOUT: Checked(
-        mig_layout.FIELDS,
-        mig_layout.check,
-        {"layout": "off"},
-        {"gpus": [{"select": {"index": 0}, "layout": "off"}]},
-    ),
-    names.GPU_SHARING: Checked(gpu_sharing.FIELDS, gpu_sharing.check, {"mode": gpu_sharing.MPS}),
-    names.CONTAINER_TOOLKIT: Checked(container_toolkit.FIELDS, container_toolkit.check),
-    names.K8S_JOIN: Checked(k8s_join.FIELDS, k8s_join.check, ANY_CLUSTER),
+# Good settings without which a check asks for them, whatever part it is shown.
+NEEDED: dict[str, Settings] = {
+    names.NVIDIA_DRIVER: {"branch": "580"},
+    names.MIG_LAYOUT: {"layout": "off"},
+    names.GPU_SHARING: {"mode": "mps"},
+    names.K8S_JOIN: ANY_CLUSTER,
 }
-
-
-def refusal(unit: str, settings: Mapping[str, Any]) -> str:
-    """Why the host refuses the settings of a unit that there is, without the unit's name; "" where it takes them."""
-    try:
-        UNITS[unit].check(dict(settings))
-    except Refused as fault:
-        return unnamed(unit, fault.message)
-    return ""
+# Good settings of those that may stand in for them.
+INSTEAD: dict[str, Settings] = {
+    names.NVIDIA_DRIVER: {"version": "580.95.05"},
+    names.MIG_LAYOUT: {"gpus": [{"select": {"index": 0}, "layout": "off"}]},
+}
 
 
 def unit_faults(unit: str, settings: Mapping[str, Any], path: str) -> list[Fault]:
@@ -88,13 +40,13 @@ def unit_faults(unit: str, settings: Mapping[str, Any], path: str) -> list[Fault
     """
     if not refusal(unit, settings):
         return []
-    checked = UNITS[unit]
-    types = {field.wire: field.types for field in checked.fields}
+    types = {field.wire: field.types for field in CHECKED[unit].fields}
+    needed = NEEDED.get(unit, {})
 
     def alone(name: str) -> Judge:
         def judge(value: Any) -> str:
             said = refusal(unit, {name: value})
-            return said and refusal(unit, {**checked.needed, name: value})
+            return said and refusal(unit, {**needed, name: value})
 
         return judge
 
@@ -104,15 +56,15 @@ def unit_faults(unit: str, settings: Mapping[str, Any], path: str) -> list[Fault
     }
     faults = [fault for each in found.values() for fault in each]
     rest = {name: value for name, value in settings.items() if not found[name]}
-    ways = [rest] if not faults else [rest, *_stood_in(rest, found, checked)]
+    ways = [rest] if not faults else [rest, *_stood_in(unit, rest, found)]
     if all(refusal(unit, way) for way in ways):
         faults.append(Fault(path, refusal(unit, ways[-1])))
     return faults
 
 
-def _stood_in(rest: dict[str, Any], found: Mapping[str, list[Fault]], checked: Checked) -> list[dict[str, Any]]:
+def _stood_in(unit: str, rest: dict[str, Any], found: Mapping[str, list[Fault]]) -> list[dict[str, Any]]:
     """The rest with good settings in place of those that are refused, where there are some."""
-    good = {**checked.needed, **checked.instead}
+    good = {**NEEDED.get(unit, {}), **INSTEAD.get(unit, {})}
     missing = {name: good[name] for name, faults in found.items() if faults and name in good}
     return [{**rest, **missing}] if missing else []
 

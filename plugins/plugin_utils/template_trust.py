@@ -1,0 +1,54 @@
+# Copyright (c) 2026 bettercompute
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Which texts of a file Ansible may take for templates: before ansible-core 2.19 all are but those that are marked.
+
+From 2.19 on none is but those that are marked, so that both have to be said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+try:
+    from ansible.template import trust_as_template
+
+    SAYS_TRUST = True
+except ImportError:  # before 2.19
+    SAYS_TRUST = False
+
+BEGINS = ("{{", "{%", "{#")
+
+
+def as_template(text: str) -> str:
+    """A text that is a template."""
+    return str.__str__(text) if not SAYS_TRUST else trust_as_template(text)
+
+
+def as_data(value: Any) -> Any:
+    """A value in which nothing is a template."""
+    if isinstance(value, Mapping):
+        return {as_data(key): as_data(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [as_data(item) for item in value]
+    if not isinstance(value, str):
+        return value
+    text = str.__str__(value)
+    if SAYS_TRUST or not any(begin in text for begin in BEGINS):
+        return text
+    from ansible.utils.unsafe_proxy import wrap_var
+
+    return wrap_var(text)
+
+
+def text_of(loader: Any, path: str) -> str:
+    """The text of a file, deciphered where it is vaulted. Raises AnsibleError where it cannot be read."""
+    content, _is_plain = loader._get_file_contents(path)
+    return bytes(content).decode("utf-8", "replace")
+
+
+def values_of(loader: Any, path: str) -> Any:
+    """What a JSON or YAML file says, as variables, templates among them. Raises AnsibleError where it is neither."""
+    given: dict[str, Any] = {"cache": "none", "trusted_as_template": True} if SAYS_TRUST else {"cache": False}
+    return loader.load_from_file(path, **given)

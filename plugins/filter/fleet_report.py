@@ -10,15 +10,18 @@ from typing import Any
 
 from ansible.errors import AnsibleFilterError
 
-from ..plugin_utils.report import fleet_document
+from ..plugin_utils.report import PLAN, STATUS, fleet_document
 
 DOCUMENTATION = r"""
 name: fleet_report
-short_description: One document of what every host's plan found
+short_description: One document of what every host's plan found, or of how every host is
 version_added: 0.1.0
 description:
-  - Puts the results of M(bettercompute.bcd.host_plan) of many hosts into one document, the drift report.
-  - It holds no time, so that two reports of the same fleet are equal.
+  - Puts the results of M(bettercompute.bcd.host_plan) of many hosts into one document, the drift report; or those of
+    M(bettercompute.bcd.host_status), in the same shape.
+  - It holds no time of its own, so that two reports of the same fleet are equal.
+  - M(bettercompute.bcd.save_report) makes and writes it in one task. C(docs/fleet-report.schema.json) of the collection
+    is its JSON schema.
 options:
   _input:
     description: Registered results by host name; an empty mapping for a host that has none.
@@ -27,6 +30,17 @@ options:
   devices:
     description: Registered results of M(bettercompute.bcd.cdi_holds) by host name, of those that have assignments.
     type: dict
+  facts:
+    description: Beside plans, registered results of M(bettercompute.bcd.host_info) by host name.
+    type: dict
+  places:
+    description: By host name where it belongs, with C(pool), C(site) and C(class).
+    type: dict
+  source:
+    description: V(plan) for results of M(bettercompute.bcd.host_plan), V(status) for M(bettercompute.bcd.host_status).
+    type: str
+    default: plan
+    choices: [plan, status]
 author:
   - bettercompute (@bettercompute)
 """
@@ -52,9 +66,12 @@ _value:
     version:
       description: The version of the document's shape, which only grows within a version.
       type: int
+    source:
+      description: V(plan) or V(status).
+      type: str
     summary:
       description:
-        - Counts of hosts, RV(ignore:hosts) of all, the others by state.
+        - Counts of hosts, RV(ignore:hosts) of all, the others by state; and RV(ignore:pools), the same of each pool.
         - RV(ignore:drifted) counts those with steps to take, and RV(ignore:failing) those with a unit that failed,
           whatever their state.
         - RV(ignore:reboot_required) counts those with nothing left to do but the reboot, RV(ignore:reboot_later) those
@@ -68,17 +85,25 @@ _value:
         - Also RV(ignore:reboot_required), RV(ignore:observed_generation), the section's RV(ignore:conditions), and in
           RV(ignore:units) each unit's result, as its module returns it.
         - Where it has assignments, RV(ignore:devices) is what its section of devices would do, and who holds what.
+        - Where it belongs, RV(ignore:pool), RV(ignore:site) and RV(ignore:class). What it shows, RV(ignore:reboot),
+          RV(ignore:gpus), RV(ignore:holds), RV(ignore:numa), RV(ignore:kernel) and RV(ignore:driver), as
+          M(bettercompute.bcd.host_status) returns them, and what of these is RV(ignore:unreadable).
+        - In a status RV(ignore:kept), RV(ignore:trust) and RV(ignore:agent) too. What is not known is null.
       type: dict
 """
 
 
-def fleet_report(results: Any, devices: Any = None) -> dict[str, Any]:
+def fleet_report(
+    results: Any, devices: Any = None, facts: Any = None, places: Any = None, source: str = PLAN
+) -> dict[str, Any]:
     """The fleet document of registered results by host name."""
-    for given in (results, {} if devices is None else devices):
+    for given in (results, *(each for each in (devices, facts, places) if each is not None)):
         if not isinstance(given, Mapping):
             kind = type(given).__name__
             raise AnsibleFilterError(f"fleet_report takes mappings of host names to results, not {kind}")
-    return fleet_document(results, devices)
+    if source not in (PLAN, STATUS):
+        raise AnsibleFilterError(f"fleet_report takes {PLAN} or {STATUS} as its source, not {source!r}")
+    return fleet_document(results, devices, facts, places, source)
 
 
 class FilterModule:

@@ -51,13 +51,14 @@ def holders(hosts: Iterable[str], variables: Mapping[str, Mapping[str, Any]]) ->
 
 
 def _holds(variables: Mapping[str, Any]) -> bool:
-    if _value(variables, "bcd_devices_assignments") is not None:
+    if value_of(variables, "bcd_devices_assignments") is not None:
         return True
-    specs = (_value(variables, name) for name in ("bcd_devices_signed_spec", "bcd_converge_signed_spec"))
+    specs = (value_of(variables, name) for name in ("bcd_devices_signed_spec", "bcd_converge_signed_spec"))
     return "devices" in said(next((spec for spec in specs if spec is not None), None))
 
 
-def _value(variables: Mapping[str, Any], name: str) -> Any:
+def value_of(variables: Mapping[str, Any], name: str) -> Any:
+    """A host's variable; None where it has none, or none that can be had."""
     if name not in variables:
         return None
     try:

@@ -186,7 +186,7 @@ def test_plan_reports_the_fleet_and_changes_nothing(make: Maker) -> None:
     assert played.rc == 0, played.out
     assert [state_of(hosts.host(name)) for name in ("drifted", "converged")] == before
     document = hosts.report()
-    assert (document["kind"], document["version"]) == ("FleetReport", 1)
+    assert (document["kind"], document["version"], document["source"]) == ("FleetReport", 2, "plan")
     assert document["hosts"]["converged-01"]["state"] == "converged"
     assert document["hosts"]["drifted-01"]["drift"] == ["kernel-modules", "sysctl"]
     entry = {each["after_header"]: each for each in document["hosts"]["drifted-01"]["units"][1]["diff"]}
@@ -231,6 +231,7 @@ def test_plan_reports_a_fleet_of_which_no_host_answers(make: Maker) -> None:
         **dict.fromkeys(("converged", "progressing", "failed", "unknown", "drifted", "failing"), 0),
         **dict.fromkeys(("reboot_required", "reboot_later"), 0),
         **dict.fromkeys(("hosts", "unreachable"), 1),
+        "pools": {},
     }
 
 

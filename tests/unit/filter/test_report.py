@@ -33,7 +33,7 @@ def test_the_document_holds_every_host_and_counts_them() -> None:
     document = report.fleet_document(
         {"c": WAITING, "b": DRIFTED, "a": plan("CONVERGED"), "d": REFUSED, "e": UNREACHABLE, "f": CRASHED, "g": {}}
     )
-    assert (document["kind"], document["version"]) == ("FleetReport", 1)
+    assert (document["kind"], document["version"], document["source"]) == ("FleetReport", 2, "plan")
     assert list(document["hosts"]) == list("abcdefg")
     assert document["summary"] == {
         "hosts": 7,
@@ -46,6 +46,7 @@ def test_the_document_holds_every_host_and_counts_them() -> None:
         "failing": 1,
         "reboot_required": 1,
         "reboot_later": 0,
+        "pools": {},
     }
 
 

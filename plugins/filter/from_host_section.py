@@ -17,8 +17,8 @@ name: from_host_section
 short_description: The units of a host section as it travels
 version_added: 0.1.0
 description:
-  - Reads the list of units that a control plane sends, as strictly as a host does. A unit that is named twice, a key that
-    is twice in its settings, and anything behind them are refused, all at once, a line each with its path.
+  - Reads the list of units that a control plane sends, as strictly as a host does. A unit that is named twice, a key
+    that is twice in its settings, and anything behind them are refused, all at once, a line each with its path.
 options:
   _input:
     description: The section, a list of C(unit) and C(settings), the text of a JSON object.

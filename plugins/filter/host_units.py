@@ -17,13 +17,13 @@ name: host_units
 short_description: The units of a host, from its pool and its profile
 version_added: 0.1.0
 description:
-  - Renders the section of a host, the mapping C(units) of M(bettercompute.bcd.host_section), from a pool and a profile of
-    a FleetConfig.
+  - Renders the section of a host, the mapping C(units) of M(bettercompute.bcd.host_section), from a pool and a profile
+    of a FleetConfig.
   - The units of the profile's C(hostConfig) are taken, each where its C(when) holds for the host's labels. What the
     pool's C(policy) makes replaces the unit of the same name as a whole.
-  - C(policy.hugepages), C(kernelModules), C(cpu), C(iommu), C(gpu), C(kubernetes) and C(sharing) become units; C(sharing)
-    has 10 slots for C(mps) and 4 for C(timeslice) where C(replicas) does not say. C(policy.migLayout) goes into a
-    C(mig-layout) that says C(from=pool).
+  - C(policy.hugepages), C(kernelModules), C(cpu), C(iommu), C(gpu), C(kubernetes) and C(sharing) become units.
+    C(sharing) has 10 slots for C(mps) and 4 for C(timeslice) where C(replicas) does not say. C(policy.migLayout) goes
+    into a C(mig-layout) that says C(from=pool).
   - What a host would refuse is refused here, all of it at once, a line each with its path.
 positional: profile, labels, gpus, frozen_layout
 options:
@@ -36,12 +36,13 @@ options:
     type: dict
   labels:
     description:
-      - The labels of the host. Those of the pool lie below them, and C(pool), C(site) and C(class) are always the pool's.
+      - The labels of the host. Those of the pool lie below them, and C(pool), C(site) and C(class) are always the
+        pool's.
     type: dict
   gpus:
     description:
-      - The GPUs of the host, as M(bettercompute.bcd.host_info) returns them. Where one that is in use shows another layout
-        than it would get, the whole host keeps what its GPUs show.
+      - The GPUs of the host, as M(bettercompute.bcd.host_info) returns them. Where one that is in use shows another
+        layout than it would get, the whole host keeps what its GPUs show.
       - Without them the pool's layout is rendered; the host itself changes no GPU that is in use.
     type: list
     elements: dict

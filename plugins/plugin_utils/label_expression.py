@@ -28,7 +28,7 @@ TOKEN = re.compile(
 )
 
 
-class Tested(NamedTuple):
+class OfLabel(NamedTuple):
     """A test of one label: `operator` is "there", "in", "not in", or a comparison; values are text or numbers."""
 
     key: str
@@ -49,7 +49,7 @@ class Joined(NamedTuple):
     parts: tuple[Expression, ...]
 
 
-Expression = Union[Tested, Negated, Joined]
+Expression = Union[OfLabel, Negated, Joined]
 
 
 class _Token(NamedTuple):
@@ -158,7 +158,7 @@ class _Reader:
         return self.joined("and", levels) if word == "or" else self._single(levels)
 
     def _single(self, levels: int) -> Expression:
-        if levels < 1:
+        if levels < 0:
             raise ValueError(
                 f"at character {self.next.at} the expression is nested deeper than {DEEPEST} levels: simplify it"
             )
@@ -171,26 +171,26 @@ class _Reader:
             return inside
         return self._test()
 
-    def _test(self) -> Tested:
+    def _test(self) -> OfLabel:
         token = self.next
         if token.kind != "word" or token.text in RESERVED or not KEY.fullmatch(token.text):
             raise self.wrong("a label's key, not, or (")
         self._at += 1
         for operator in ("==", "!="):
             if self.takes(operator):
-                return Tested(token.text, operator, (self._value(),))
+                return OfLabel(token.text, operator, (self._value(),))
         for operator in ORDERED:
             if self.takes(operator):
                 if self.next.kind != "word" or not NUMBER.fullmatch(self.next.text):
                     raise self.wrong("a number")
-                return Tested(token.text, operator, (self._value(),))
+                return OfLabel(token.text, operator, (self._value(),))
         if self.takes("in"):
-            return Tested(token.text, "in", self._list())
+            return OfLabel(token.text, "in", self._list())
         if self.takes("not"):
             if not self.takes("in"):
                 raise self.wrong("in")
-            return Tested(token.text, "not in", self._list())
-        return Tested(token.text, "there")
+            return OfLabel(token.text, "not in", self._list())
+        return OfLabel(token.text, "there")
 
     def _list(self) -> tuple[str | Decimal, ...]:
         if not self.takes("["):

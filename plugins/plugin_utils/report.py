@@ -221,7 +221,7 @@ def _no_plan(state: str, result: Mapping[str, Any]) -> str:
     if state == "unreachable":
         return fault_of(result) or "the host could not be reached"
     if state == "unknown":
-        return fault_of(result) or "the host was not planned: see the output of the playbook"
+        return fault_of(result) or "the host gave no result: see the output of the playbook"
     return ""
 
 

@@ -13,6 +13,7 @@ import pytest
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.plan import Answer
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.records import Records
 from ansible_collections.bettercompute.bcd.plugins.module_utils.front.info import inventory
+from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.files import HEADER
 from tests.gpu.fake import GpuHost, gpu_host
 from tests.gpu.model import Fault, Machine
 from tests.unit.fake_host import FakeHost, Program
@@ -95,6 +96,32 @@ def test_compute_instances_that_share_a_gpu_instance_and_one_gpu_of_several() ->
         ("2c.7g.80gb", 2),
     ]
     assert len({one["uuid"] for one in shared["mig_devices"]}) == 3
+
+
+@pytest.mark.parametrize(("product", "slices"), [("A100-40GB", 8), ("H100-80GB", 8), ("A30-24GB", 4)])
+def test_the_units_of_memory_of_a_whole_gpu_are_those_of_its_largest_instance(product: str, slices: int) -> None:
+    """As `mig -lgipp` documents them: the whole of an A100 and an H100 is placed at {0}:8, that of an A30 at {0}:4."""
+    host = machine(product, product)
+    smi(host, "-i 0 -mig 1")
+    assert [gpu["slices"] for gpu in facts(host)["gpus"]] == [slices, None]
+    host.machine.faults.append(Fault("mig -lgipp", do="say", rc=4, text="Insufficient Permissions\n"))
+    seen = facts(host)
+    assert (seen["gpus"][0]["slices"], seen["gpus"][0]["layout"]) == (None, "empty")
+    assert [line.partition(":")[0] for line in of_gpus(host)] == ["gpus[0].slices"]
+
+
+def test_how_gpus_are_shared_is_told_by_the_service_and_the_record() -> None:
+    host = machine("L40S", "L40S")
+    first = host.machine.cards[0].uuid
+    unit = f"{HEADER}\n[Service]\nEnvironment=CUDA_VISIBLE_DEVICES={first}\n"
+    host.put("/etc/systemd/system/bcd-mps.service", unit)
+    record = {"version": 1, "units": {"gpu-sharing": {"mode": "mps", "replicas": 5}}}
+    host.put("/var/lib/bcd-hostconfig/applied.json", json.dumps(record))
+    assert [gpu["sharing"] for gpu in facts(host)["gpus"]] == [{"mode": "mps", "replicas": 5}, None]
+    host.put("/var/lib/bcd-hostconfig/applied.json", "{")
+    seen = facts(host)
+    assert [gpu["sharing"] for gpu in seen["gpus"]] == [None, None]
+    assert [line.partition(":")[0] for line in of_gpus(host)] == ["gpus[].sharing"]
 
 
 def test_mig_mode_without_instances_has_no_atom() -> None:

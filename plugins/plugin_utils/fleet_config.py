@@ -39,7 +39,7 @@ def fleet_faults(document: Any) -> list[Fault]:
         return [Fault("$", f"this is {shown(document)}: a FleetConfig is a mapping of {', '.join(TOP)}")]
     faults: list[Fault] = []
     config = plain(_without_variables(document), "$", faults)
-    unread = {fault.path for fault in faults}
+    unread, these = {fault.path for fault in faults}, len(faults)
     faults += unknown_keys({key: None for key in config if key not in IGNORED}, TOP, "$")
     if config.get("plugin", PLUGIN) != PLUGIN:
         faults.append(Fault("$.plugin", f"this is {shown(config['plugin'])}: it is {PLUGIN} here, or not given"))
@@ -52,7 +52,7 @@ def fleet_faults(document: Any) -> list[Fault]:
     profiles = _profiles(config, faults)
     _pools(config, profiles, faults)
     # What could not be read is null for all that follows, which has nothing more to say of it.
-    return [fault for at, fault in enumerate(faults) if at < len(unread) or fault.path not in unread]
+    return [fault for at, fault in enumerate(faults) if at < these or fault.path not in unread]
 
 
 def _without_variables(document: Mapping[Any, Any]) -> dict[Any, Any]:

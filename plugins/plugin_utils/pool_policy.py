@@ -15,6 +15,7 @@ from .input_faults import Fault, below, shown, unknown_keys
 from .unit_faults import ANY_CLUSTER, unit_faults
 
 PAGES = {"2Mi": "pages2m", "1Gi": "pages1g"}  # by size: the setting of the unit
+HUGEPAGES = {"size": "2Mi or 1Gi", "count": "the number of pages"}  # what has to be there
 CLUSTER = ("apiServer", "caCertSha256", "joinTokenRef")
 DROPPED = ("gpu", "gpuApi")  # of policy.kubernetes, for who schedules
 JOIN = (*CLUSTER, "labels", "taints", "kubernetesVersion", *DROPPED)
@@ -77,12 +78,11 @@ def _hugepages(value: dict[str, Any], path: str) -> Made:
     """{size, count, perNuma?}: the count is of the unit's setting for the size."""
     faults = unknown_keys(value, ("size", "count", "perNuma"), path)
     size = value.get("size")
-    if "size" not in value:
-        faults.append(Fault(path, f"size is missing: give {' or '.join(PAGES)}"))
-    elif not isinstance(size, str) or size not in PAGES:
+    missing = [f"{key} ({what})" for key, what in HUGEPAGES.items() if key not in value]
+    if missing:
+        faults.append(Fault(path, f"{' and '.join(missing)} must be given"))
+    if "size" in value and (not isinstance(size, str) or size not in PAGES):
         faults.append(Fault(below(path, "size"), f"this is {shown(size)}: give {' or '.join(PAGES)}"))
-    if "count" not in value:
-        faults.append(Fault(path, "count is missing: give the number of pages"))
     setting = PAGES.get(size, PAGES["2Mi"]) if isinstance(size, str) else PAGES["2Mi"]
     settings = {setting if key == "count" else key: value[key] for key in ("count", "perNuma") if key in value}
     refused = unit_faults(names.HUGEPAGES, settings, path)

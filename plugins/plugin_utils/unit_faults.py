@@ -33,6 +33,8 @@ INSTEAD: dict[str, Settings] = {
     names.MIG_LAYOUT: {"gpus": [{"select": {"index": 0}, "layout": "off"}]},
 }
 
+WHOLLY = object()  # in the place of what is left of a setting
+
 
 def unit_faults(unit: str, settings: Mapping[str, Any], path: str) -> list[Fault]:
     """What the host refuses of the settings, which lie at the path: of each part that is refused by itself, and of the
@@ -50,52 +52,51 @@ def unit_faults(unit: str, settings: Mapping[str, Any], path: str) -> list[Fault
 
         return judge
 
-    found = {
-        name: _narrowed(name, value, below(path, name), alone(name), types.get(name, ()))
-        for name, value in settings.items()
-    }
-    faults = [fault for each in found.values() for fault in each]
-    rest = {name: value for name, value in settings.items() if not found[name]}
-    ways = [rest] if not faults else [rest, *_stood_in(unit, rest, found)]
+    faults: list[Fault] = []
+    rest: dict[str, Any] = {}
+    missing: list[str] = []
+    for name, value in settings.items():
+        wrong, kept = _narrowed(name, value, below(path, name), alone(name), types.get(name, ()))
+        faults += wrong
+        if kept is WHOLLY:
+            missing.append(name)
+        else:
+            rest[name] = kept
+    ways = [rest] if not missing else [rest, _stood_in(unit, rest, missing)]
     if all(refusal(unit, way) for way in ways):
         faults.append(Fault(path, refusal(unit, ways[-1])))
     return faults
 
 
-def _stood_in(unit: str, rest: dict[str, Any], found: Mapping[str, list[Fault]]) -> list[dict[str, Any]]:
+def _stood_in(unit: str, rest: dict[str, Any], missing: list[str]) -> dict[str, Any]:
     """The rest with good settings in place of those that are refused, where there are some."""
     good = {**NEEDED.get(unit, {}), **INSTEAD.get(unit, {})}
-    missing = {name: good[name] for name, faults in found.items() if faults and name in good}
-    return [{**rest, **missing}] if missing else []
+    return {**rest, **{name: good[name] for name in missing if name in good}}
 
 
-def _narrowed(name: str, value: Any, path: str, judge: Judge, types: tuple[type, ...]) -> list[Fault]:
-    """What is refused of one setting: of one that may be a mapping or a list, its parts where one of them alone is."""
+def _narrowed(name: str, value: Any, path: str, judge: Judge, types: tuple[type, ...]) -> tuple[list[Fault], Any]:
+    """What is refused of one setting, and what is left of it, WHOLLY where nothing is.
+
+    Of one that may be a mapping or a list these are its parts, where one of them alone is refused.
+    """
     said = judge(value)
     if not said:
-        return []
-    if type(value) not in types:
-        return [Fault(path, said)]
-    faults, kept = _of_parts(name, value, path, judge)
-    said = judge(kept) if faults else said
-    # With every part taken out, that nothing is left is no fault of its own.
-    return [*faults, Fault(path, said)] if said and (kept or not faults) else faults
+        return [], value
+    faults, kept = _of_parts(name, value, path, judge) if type(value) in types else ([], value)
+    said = judge(kept)
+    if not faults or (said and kept):
+        return [*faults, Fault(path, said)], WHOLLY
+    return faults, kept or WHOLLY
 
 
 def _of_parts(name: str, value: Any, path: str, judge: Judge) -> tuple[list[Fault], Any]:
     """The faults of the parts by themselves, and what of the value has none."""
-    faults: list[Fault] = []
     if isinstance(value, dict):
         said = {key: judge({key: item}) for key, item in value.items()}
         faults = [Fault(below(path, key), text) for key, text in said.items() if text]
         return faults, {key: item for key, item in value.items() if not said[key]}
     if isinstance(value, list):
-        kept = []
-        for at, item in enumerate(value):
-            text = judge([item])
-            if text:
-                faults.append(Fault(below(path, at), text.replace(f"{name}[0]", f"{name}[{at}]")))
-            else:
-                kept.append(item)
-        return faults, kept
-    return faults, value
+        texts = [judge([item]).replace(f"{name}[0]", f"{name}[{at}]") for at, item in enumerate(value)]
+        faults = [Fault(below(path, at), text) for at, text in enumerate(texts) if text]
+        return faults, [item for item, text in zip(value, texts) if not text]
+    return [], value

@@ -21,14 +21,17 @@ from .label_expression import Expression, holds, parse
 
 GATE = "bcd_mig_gate"
 # Rendered when a task asks, by what host_info has shown of the GPUs in this run; a host's own variable wins over each.
+# What is signed for a host is what counts, whatever its GPUs show: the units beside it are to say the same.
 TEMPLATES = {
     "bcd_fleet_labels": (
-        "{{ bcd_pool_config.labels | default({}) | combine(bcd_labels | default({}, true),"
+        "{{ bcd_pool_config.labels | default({}, true) | combine(bcd_labels | default({}, true),"
         " {'pool': bcd_pool_config.name, 'site': bcd_pool_config.site, 'class': bcd_pool_config['class']}) }}"
     ),
     "bcd_converge_units": (
-        "{{ bcd_pool_config | bettercompute.bcd.host_units(profile=bcd_profile_config, labels=bcd_fleet_labels,"
-        " gpus=((ansible_facts | default({})).bcd | default({})).gpus | default(none)) }}"
+        "{{ undef(hint='the host has its section as bcd_converge_wire_units') if bcd_converge_wire_units is defined"
+        " else bcd_pool_config | bettercompute.bcd.host_units(profile=bcd_profile_config, labels=bcd_fleet_labels,"
+        " gpus=none if bcd_converge_signed_spec is defined"
+        " else ((ansible_facts | default({})).bcd | default({})).gpus | default(none)) }}"
     ),
 }
 TO_BE_FIRST = (

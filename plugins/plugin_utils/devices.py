@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..module_utils.plan.assignment import UNIT
+from .shapes import NUMBER, maybe, text
 
 REASON = "AssignmentFailed"  # beside the units' own: the assignment is at fault, not a step
 WHAT = ("bound", "kept", "released", "releasing")
@@ -42,13 +43,13 @@ def as_unit(result: Mapping[str, Any]) -> dict[str, Any]:
 def failures(result: Mapping[str, Any]) -> list[dict[str, str]]:
     """The assignments that cannot be honoured, each with its allocation, reason and message."""
     keys = ("allocation_id", "reason", "message")
-    return [{key: str(each.get(key, "")) for key in keys} for each in _mappings(result.get("failures"))]
+    return [{key: text(each.get(key)) for key in keys} for each in _mappings(result.get("failures"))]
 
 
 def devices_of(result: Mapping[str, Any]) -> dict[str, Any]:
     """What the fleet document has of a host's devices."""
     return {
-        **{key: [str(name) for name in _list(result.get(key))] for key in WHAT},
+        **{key: [text(name) for name in _list(result.get(key))] for key in WHAT},
         "failures": failures(result),
         "holds": [_hold(each) for each in _mappings(result.get("holds"))],
     }
@@ -56,10 +57,10 @@ def devices_of(result: Mapping[str, Any]) -> dict[str, Any]:
 
 def _hold(given: Mapping[str, Any]) -> dict[str, Any]:
     return {
-        "allocation_id": str(given.get("allocation_id", "")),
-        "binding": str(given.get("binding") or ""),
-        "devices": [str(device) for device in _list(given.get("devices"))],
-        "generation": given.get("generation") if isinstance(given.get("generation"), int) else None,
+        "allocation_id": text(given.get("allocation_id")),
+        "binding": text(given.get("binding") or ""),
+        "devices": [text(device) for device in _list(given.get("devices"))],
+        "generation": maybe(given.get("generation"), NUMBER),
     }
 
 

@@ -54,6 +54,7 @@ VERSION = 2
 PLAN, STATUS = "plan", "status"  # sources
 KILLED = (137, -9)  # what the shell, and what Python, says of a process that got SIGKILL
 STATES = ("converged", "progressing", "failed", "unreachable", "unknown")
+OF_UNIT = STATES[:3]
 PLACE = ("pool", "site", "class")
 NOWHERE: Mapping[str, Any] = dict.fromkeys(PLACE)
 
@@ -197,9 +198,9 @@ def _host(result: Mapping[str, Any]) -> dict[str, Any]:
 
 def _with_devices(host: dict[str, Any], result: Mapping[str, Any]) -> dict[str, Any]:
     """The host with its section of devices; one that has no result of it is as it was."""
-    if not is_of_devices(result):
+    unit = _unit(as_unit(result)) if is_of_devices(result) else {}
+    if unit.get("state") not in OF_UNIT:
         return host
-    unit = _unit(as_unit(result))
     states = {host["state"], unit["state"]} - {"converged"}
     if host["state"] in ("converged", "progressing", "failed"):
         host["state"] = "progressing" if len(states) > 1 else states.pop() if states else "converged"

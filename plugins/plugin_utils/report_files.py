@@ -55,7 +55,7 @@ def rendered(value: Any) -> str:
 def file_names(hosts: Iterable[str]) -> dict[str, str]:
     """A file's name for each host, whatever it is called, and none twice where case makes no difference.
 
-    A name that is plain stays as it is; any other ends with what tells it from those that would look the same.
+    A name that is plain stays as it is; any other gets a ~, which none that is plain has, and a digest of itself.
     """
     names: dict[str, str] = {}
     taken: set[str] = set()
@@ -63,7 +63,7 @@ def file_names(hosts: Iterable[str]) -> dict[str, str]:
         stem = host
         if not SAFE.fullmatch(host) or f"{host}.json".casefold() in taken:
             digest = hashlib.sha256(host.encode("utf-8", "replace")).hexdigest()
-            stem = f"{re.sub('[^A-Za-z0-9._-]+', '_', host).lstrip('._-')[:60]}-{digest[:16]}".lstrip("-")
+            stem = f"{re.sub('[^A-Za-z0-9._-]+', '_', host).lstrip('._-')[:60] or 'host'}~{digest[:16]}"
         names[host] = f"{stem}.json"
         taken.add(names[host].casefold())
     return names

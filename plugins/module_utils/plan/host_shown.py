@@ -48,7 +48,7 @@ def untold(unreadable: list[str]) -> list[str]:
 
 
 def _reboot(facts: Facts) -> dict[str, Any] | None:
-    if facts["reboot_required"] is None:
+    if facts["reboot_required"] is None or facts["reboot_reasons"] is None:
         return None
     return {"required": facts["reboot_required"], "reasons": facts["reboot_reasons"]}
 

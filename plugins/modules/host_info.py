@@ -16,6 +16,14 @@ description:
     it, and why it waits for a reboot.
   - Changes nothing and needs no root. What the account cannot read is null, and named in C(unreadable).
   - Without root, programs that other accounts run on a GPU, and pending releases of GPUs, are among that.
+options:
+  availability:
+    description:
+      - Whether to look too whether others can count on the host now, RV(ansible_facts.bcd.going_down) and
+        RV(ansible_facts.bcd.node). A worker's API server is asked for its Node, with the kubelet's credentials, which
+        takes root.
+    type: bool
+    default: false
 extends_documentation_fragment: bettercompute.bcd.everywhere
 attributes:
   check_mode:
@@ -273,6 +281,18 @@ ansible_facts:
           returned: always
           type: dict
           sample: {}
+        going_down:
+          description: Why the host is about to go down, empty where it is not.
+          returned: O(availability) is true
+          type: str
+          sample: a reboot is scheduled (/run/systemd/shutdown/scheduled)
+        node:
+          description:
+            - The host's Node in its cluster, its C(name), whether it is C(ready), and who cordoned it, C(cordoned_by),
+              which is V(us) for M(bettercompute.bcd.kube_node), V(others), or null. Empty where there is none.
+          returned: O(availability) is true
+          type: dict
+          sample: {"name": "gpu-01", "ready": true, "cordoned_by": null}
         unreadable:
           description: A sentence on each key, or part of one, that could not be read.
           returned: always
@@ -286,6 +306,7 @@ from ansible_collections.bettercompute.bcd.plugins.module_utils.front.info impor
 def main() -> None:
     run_info(
         {
+            "availability": {"type": "bool", "default": False},
             "max_disruption": {"type": "str", "choices": ["none", "service", "gpu"], "default": "gpu"},
             "signed_spec": {"type": "dict"},
         }

@@ -8,6 +8,7 @@ Each fact is asked for by a function of its own, which imports its look: a host 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Callable
 
 from ..core.errors import Fault
@@ -40,32 +41,43 @@ def run_info(argument_spec: dict[str, Any]) -> None:
     """Return the host's facts; changes nothing, takes no lock, and needs no root."""
     from .module import leave, start  # Ansible: the inventory below is made without it too
 
-    leave(start(argument_spec), info_result())
+    module = start(argument_spec)
+    leave(module, info_result(module.params["availability"]))
 
 
-def info_result() -> dict[str, Any]:
-    """The facts as root sees them, where this process is root or a helper is there; else as this account does."""
+def info_result(availability: bool = False) -> dict[str, Any]:
+    """The facts as root sees them, where this process is root or a helper is there; else as this account does.
+
+    `availability`: with those of AVAILABILITY too, for which no helper is asked.
+    """
     from .opening import asks_helper
 
     host = Host()
+    records = Records(host)
     unheard: list[str] = []
     try:
         if asks_helper():
             from .through_helper import asked_of_helper
 
-            return asked_of_helper("host.info")
+            facts = asked_of_helper("host.info")["ansible_facts"]["bcd"]
+            return _result(facts, inventory(host, records, AVAILABILITY) if availability else {})
     except Fault as fault:  # what needs no root is told all the same
         unheard = [f"as root: {fault.message}"]
-    facts = inventory(host, Records(host))
-    return {"changed": False, "ansible_facts": {"bcd": {**facts, "unreadable": unheard + facts["unreadable"]}}}
+    facts = inventory(host, records, {**FACTS, **AVAILABILITY} if availability else FACTS)
+    return _result({**facts, "unreadable": unheard + facts["unreadable"]}, {})
 
 
-def inventory(host: Host, records: Records) -> dict[str, Any]:
+def _result(facts: dict[str, Any], more: dict[str, Any]) -> dict[str, Any]:
+    unreadable = [*facts["unreadable"], *more.get("unreadable", ())]
+    return {"changed": False, "ansible_facts": {"bcd": {**facts, **more, "unreadable": unreadable}}}
+
+
+def inventory(host: Host, records: Records, asked: Mapping[str, Ask] | None = None) -> dict[str, Any]:
     """The facts by name. What cannot be read is None, a fact or a part of one; `unreadable` has a sentence on each."""
     seen = Looking(host, records)
     facts: dict[str, Any] = {}
     unreadable: list[str] = []
-    for name, ask in FACTS.items():
+    for name, ask in (FACTS if asked is None else asked).items():
         try:
             found = ask(seen)
             facts[name], parts = found if name in PARTLY else (found, ())
@@ -148,6 +160,18 @@ def _kubelet(seen: Looking) -> Any:
     return kubelet(seen.host)
 
 
+def _going_down(seen: Looking) -> str:
+    from ..look.availability import going_down
+
+    return going_down(seen.host)
+
+
+def _node(seen: Looking) -> dict[str, Any]:
+    from ..look.availability import node
+
+    return node(seen.host)
+
+
 def _capabilities(seen: Looking) -> list[str]:
     """What the host can do for reservations; without an answer of nvidia-smi, which `gpus` tells of, nothing."""
     from ..look.gpu_facts import capabilities
@@ -178,4 +202,8 @@ FACTS: dict[str, Ask] = {
     "reboot_reasons": lambda seen: seen.records.reboot_reasons(),
     "rebooted_for": lambda seen: seen.records.rebooted_for(),
 }
+AVAILABILITY: dict[str, Ask] = {
+    "going_down": _going_down,
+    "node": _node,
+}  # asked for by itself: the last costs a request
 PARTLY = frozenset(("gpus", "kubelet"))  # facts that come with a sentence on each part that could not be read

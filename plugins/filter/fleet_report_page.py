@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ansible.errors import AnsibleFilterError
@@ -18,8 +18,10 @@ name: fleet_report_page
 short_description: The drift report as one HTML page
 version_added: 0.1.0
 description:
-  - Renders a document of P(bettercompute.bcd.fleet_report#filter) as one HTML page that needs nothing else, neither
-    network nor scripts.
+  - Renders a document of P(bettercompute.bcd.fleet_report#filter) as one HTML page that needs nothing else, and whose
+    own policy keeps it from reaching anything else.
+  - Its script filters, sorts and shows hosts one by one. Without scripts it is the same page, to be read from top to
+    bottom.
 options:
   _input:
     description: The document.
@@ -29,6 +31,14 @@ options:
     description: The time that the page shows.
     type: str
     default: ""
+  history:
+    description:
+      - The runs that are kept, the oldest first and this one the last, each with its C(at), C(source), C(summary) and
+        C(hosts), as the files in the folder C(history) of a report have them.
+      - With fewer than two the page shows no history.
+    type: list
+    elements: dict
+    default: []
 author:
   - bettercompute (@bettercompute)
 """
@@ -50,11 +60,15 @@ _value:
 """
 
 
-def fleet_report_page(document: Any, at: str = "") -> str:
+def fleet_report_page(document: Any, at: str = "", history: Any = ()) -> str:
     """The page of a fleet document."""
     if not isinstance(document, Mapping) or (document.get("kind"), document.get("version")) != (KIND, VERSION):
         raise AnsibleFilterError(f"fleet_report_page takes a {KIND} of version {VERSION}, as fleet_report gives it")
-    return render_page(document, at)
+    if not isinstance(history, Sequence) or not all(isinstance(run, Mapping) for run in history):
+        raise AnsibleFilterError(
+            "fleet_report_page takes history as a list of runs, as a report's folder history has them"
+        )
+    return render_page(document, at, history)
 
 
 class FilterModule:

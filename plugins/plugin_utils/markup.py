@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from html import escape
 
-VOID = frozenset(("meta", "br", "hr", "wbr"))
+VOID = frozenset(("meta", "br", "hr", "wbr", "input"))
+CLOSED = frozenset(("path", "use"))  # of a picture, where an element that holds nothing closes itself
 
 
 class Html(str):
@@ -27,6 +28,8 @@ def element(tag: str, /, *content: str, **attributes: str) -> Html:
     for given, value in attributes.items():
         name = given.rstrip("_").replace("_", "-")
         words.append(f'{name}="{text(value)}"' if value else name)
+    if tag in CLOSED:
+        return Html(f"<{' '.join(words)}/>")
     start = f"<{' '.join(words)}>"
     return Html(start if tag in VOID else f"{start}{join(*content)}</{tag}>")
 

@@ -1,262 +1,127 @@
 # Copyright (c) 2026 bettercompute
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The fleet document as one HTML page that needs nothing else: no network, no script; it prints, and follows the
-reader's light or dark setting. Everything that opens and closes is a <details>, so the keyboard works by itself."""
+"""The fleet document as one HTML page that needs nothing else, and may reach nothing else: no network, one style and
+one script, each named by its digest. Without the script it is the same page, to be read from top to bottom."""
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Iterator, Mapping
+import base64
+import hashlib
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
 from typing import Any
 
-from ..module_utils.plan import section
-from .devices_table import devices_table
-from .markup import Html, element, join
-from .report import is_failing
-from .report_style import STYLE
-from .said import ALL, WAITS, of_all_units, only_says, reasons, steps_in_rows, told
+from .markup import Html, element
+from .report_page_devices import Pictures
+from .report_page_fleet import pools, waits
+from .report_page_history import history, past
+from .report_page_host import host_part
+from .report_page_matrix import column_names, matrix
+from .report_page_stories import Stories, stories_section
+from .report_page_words import MARKS, failing_first, shown
 
-# A state's mark and word: never the colour alone.
-MARKS = {
-    "converged": ("✓", "converged"),
-    "progressing": ("●", "progressing"),
-    "failed": ("✕", "failed"),
-    "unreachable": ("!", "unreachable"),
-    "unknown": ("?", "not planned"),
-}
-FIRST = ("failed", "unreachable", "unknown")
-POLICY = "default-src 'none'; style-src 'unsafe-inline'"
+SOURCES = {"plan": "Planned", "status": "Seen"}
+STYLES, SCRIPTS = ("report_page.css",), ("report_page_rows.js", "report_page_panel.js")
 
 
-def render_page(document: Mapping[str, Any], at: str = "") -> str:
-    """The page of a fleet document (report.py says its shape); `at` is the time to show, empty for none."""
-    hosts = _failing_first(document["hosts"])
-    anchors = {name: f"host-{number}" for number, name in enumerate(hosts)}
-    head = element(
-        "head",
-        element("meta", charset="utf-8"),
-        element("meta", http_equiv="Content-Security-Policy", content=POLICY),
-        element("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        element("title", "Fleet report"),
-        element("style", Html(STYLE)),
-    )
+def render_page(document: Mapping[str, Any], at: str = "", runs: Sequence[Mapping[str, Any]] = ()) -> str:
+    """The page of a fleet document (report.py says its shape).
+
+    at: the time to show, "" for none. runs: those that are kept, each with `at`, `source`, `summary` and `hosts` (see
+    report_history.py), the oldest first and this one the last.
+    """
+    hosts = failing_first(document["hosts"])
+    anchors = {name: f"h{number}" for number, name in enumerate(hosts)}
+    links = {name: element("a", name, href=f"#{anchor}", class_="name") for name, anchor in anchors.items()}
+    stories, pictures = Stories(hosts), Pictures()
+    style = _embedded(_text(*STYLES) + _narrow(column_names(hosts)))
+    script = _embedded(_text(*SCRIPTS))
+    parts = [host_part(name, host, anchors[name], stories, pictures, past(name, runs)) for name, host in hosts.items()]
     body = element(
         "body",
         element("a", "Skip to the hosts", href="#hosts", class_="skip"),
-        element("header", element("h1", "Fleet report"), element("p", f"Planned {at}" if at else "", class_="at")),
+        element("header", element("h1", "Fleet report"), element("p", _when(document, at), class_="at")),
         _tiles(document["summary"], hosts),
-        element("main", _matrix(hosts, anchors), _waits(hosts, anchors), _hosts(hosts, anchors)),
+        element(
+            "main",
+            element("div", pools(hosts), history(hosts, runs, links), class_="sides"),
+            matrix(hosts, links, stories),
+            waits(hosts, links),
+            stories_section(stories, links),
+            element("section", element("h2", "Host by host"), *parts, id="each"),
+        ),
+        pictures.grounds(),
+        element("script", script),
     )
-    return f"<!DOCTYPE html>\n{element('html', head, body, lang='en')}\n"
+    return f"<!DOCTYPE html>\n{element('html', _head(style, script), body, lang='en')}\n"
 
 
-def _failing_first(hosts: Mapping[str, Any]) -> dict[str, Any]:
-    """The hosts in the order of the page: those that need a person, then the others by name."""
-    return dict(sorted(hosts.items(), key=lambda item: (_shown(item[1]) not in FIRST, item[0])))
+def _head(style: Html, script: Html) -> Html:
+    policy = (
+        "default-src 'none'",
+        f"style-src 'sha256-{_digest(style)}'",
+        f"script-src 'sha256-{_digest(script)}'",
+        "base-uri 'none'",
+        "form-action 'none'",
+        "require-trusted-types-for 'script'",
+    )
+    return element(
+        "head",
+        element("meta", charset="utf-8"),
+        element("meta", http_equiv="Content-Security-Policy", content="; ".join(policy)),
+        element("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        element("meta", name="color-scheme", content="light dark"),
+        element("title", "Fleet report"),
+        element("style", style),
+    )
 
 
-def _shown(host: Mapping[str, Any]) -> str:
-    """The state that the page shows: a host with a failed unit is failed, though the others go on."""
-    return "failed" if is_failing(host) else str(host["state"])
+@cache
+def _text(*names: str) -> str:
+    """The files beside this one, one after the other."""
+    folder = Path(__file__).parent
+    return "".join((folder / name).read_text(encoding="utf-8") for name in names)
 
 
-def _shown_unit(unit: Mapping[str, Any]) -> str:
-    return "failed" if "reason" in unit else str(unit["state"])
+def _embedded(text: str) -> Html:
+    """A style or a script in the page, whose element nothing in it can end."""
+    if "</" in text or "<!--" in text:
+        raise ValueError(
+            'a style or script of the page holds "</" or "<!--", at which a browser would end it: split it'
+        )
+    return Html(text)
 
 
-# -- the head of the page
+def _digest(text: str) -> str:
+    return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
-def _tiles(summary: Mapping[str, int], hosts: Mapping[str, Any]) -> Html:
-    states = [_shown(host) for host in hosts.values()]
+def _narrow(rules: str) -> str:
+    return f"@media screen and (max-width:46rem){{{rules}}}\n"
+
+
+def _when(document: Mapping[str, Any], at: str) -> str:
+    word = SOURCES.get(str(document.get("source")), SOURCES["plan"])
+    return f"{word} {at}" if at else ""
+
+
+def _tiles(summary: Mapping[str, Any], hosts: Mapping[str, Any]) -> Html:
+    states = [shown(host) for host in hosts.values()]
     counts = [
-        ("hosts", summary["hosts"], "plain"),
-        *((MARKS[state][1], states.count(state), state) for state in MARKS),
-        ("with drift", summary["drifted"], "plain"),
-        ("wait for a reboot", summary["reboot_required"], "plain"),
-        ("will wait, after converge", summary["reboot_later"], "later"),
+        ("hosts", summary["hosts"], "plain", "all"),
+        *((MARKS[state][1], states.count(state), state, f"state={state}") for state in MARKS),
+        ("with drift", summary["drifted"], "plain", "is=drift"),
+        ("wait for a reboot", summary["reboot_required"], "plain", "why=RebootRequired"),
+        ("will wait, after converge", summary["reboot_later"], "later", "why=RebootLater"),
     ]
     return element(
         "dl",
         *(
-            element("div", element("dt", word), element("dd", str(count)), class_=f"tile {kind}")
-            for word, count, kind in counts
+            element("div", element("dt", word), element("dd", f"{count:,}"), class_=f"tile {kind}", data_show=query)
+            for word, count, kind, query in counts
             if count or kind in ("plain", "failed", "converged", "progressing")
         ),
         class_="tiles",
     )
-
-
-def _badge(state: str) -> Html:
-    mark, word = MARKS.get(state, ("?", state))
-    return element("span", element("span", mark, aria_hidden="true"), f" {word}", class_=f"badge {state}")
-
-
-# -- hosts against units
-
-
-def _matrix(hosts: Mapping[str, Any], anchors: Mapping[str, str]) -> Html:
-    units = list(dict.fromkeys(unit["unit"] for host in hosts.values() for unit in host["units"]))
-    header = element("tr", *(element("th", word, scope="col") for word in ("host", "state", *units)))
-    rows = (
-        element(
-            "tr",
-            element("th", element("a", name, href=f"#{anchors[name]}", class_="name"), scope="row"),
-            element("td", _badge(_shown(host))),
-            *_cells(host, units, anchors[name]),
-        )
-        for name, host in hosts.items()
-    )
-    table = element("table", element("thead", header), element("tbody", *rows), class_="matrix")
-    return element(
-        "section",
-        element("h2", "Hosts and units"),
-        element("div", table, class_="wide", tabindex="0", role="region", aria_label="Hosts and units"),
-    )
-
-
-def _cells(host: Mapping[str, Any], units: list[str], anchor: str) -> Iterator[Html]:
-    by_name = {unit["unit"]: unit for unit in host["units"]}
-    for name in units:
-        unit = by_name.get(name)
-        if unit is None:
-            yield element("td", "-", class_="none")
-        else:
-            words = element("a", _short(unit), href=f"#{anchor}") if unit["state"] != "converged" else _short(unit)
-            yield element("td", words, class_=_shown_unit(unit))
-
-
-def _short(unit: Mapping[str, Any]) -> str:
-    """A unit in a word or two: what it is refused for, waits for, or has left to do."""
-    mark = MARKS.get(_shown_unit(unit), ("?", ""))[0]
-    due = sum(1 for step in unit["steps"] if not step["done"])
-    words = list(dict.fromkeys(reason for reason, _message in reasons(unit)))
-    if due:
-        words.insert(len(words) if "reason" in unit else 0, f"{due} step{'s' if due > 1 else ''}")
-    return f"{mark} {', '.join(words) or unit['state']}"
-
-
-# -- what waits for what
-
-
-def _waits(hosts: Mapping[str, Any], anchors: Mapping[str, str]) -> Html:
-    groups: dict[str, dict[tuple[str, str], list[str]]] = {}
-    for name, host in hosts.items():
-        for title, unit, message in told(host):
-            groups.setdefault(title, {}).setdefault((unit, message), []).append(name)
-    if not groups:
-        return element("section", element("h2", "What waits"), element("p", "Nothing waits, and nothing was refused."))
-    known = [reason for reason in WAITS if reason in groups]
-    blocks = (_wait_group(reason, groups[reason], anchors) for reason in [*known, *sorted(set(groups) - set(known))])
-    return element("section", element("h2", "What waits for what"), *blocks)
-
-
-def _wait_group(reason: str, lines: Mapping[tuple[str, str], list[str]], anchors: Mapping[str, str]) -> Html:
-    rows = (
-        element(
-            "tr",
-            element("th", unit, scope="row"),
-            element("td", message, class_="message"),
-            element("td", *_links(names, anchors)),
-        )
-        for (unit, message), names in lines.items()
-    )
-    header = element("tr", *(element("th", word, scope="col") for word in ("unit", "message", "hosts")))
-    table = element("table", element("thead", header), element("tbody", *rows))
-    return join(element("h3", WAITS.get(reason, reason)), element("div", table, class_="wide", tabindex="0"))
-
-
-def _links(names: list[str], anchors: Mapping[str, str]) -> Iterator[Html]:
-    for number, name in enumerate(names):
-        yield join(", " if number else "", element("a", name, href=f"#{anchors[name]}", class_="name"))
-
-
-# -- host by host
-
-
-def _hosts(hosts: Mapping[str, Any], anchors: Mapping[str, str]) -> Html:
-    blocks = (_host(name, host, anchors[name]) for name, host in hosts.items())
-    return element("section", element("h2", "Host by host", id="hosts"), *blocks)
-
-
-def _host(name: str, host: Mapping[str, Any], anchor: str) -> Html:
-    loud = [unit for unit in host["units"] if _has_something_to_say(unit)]
-    quiet = [unit["unit"] for unit in host["units"] if not _has_something_to_say(unit)]
-    # The section's message and conditions are those of its units, once more.
-    said = [element("p", host["message"]), *(_condition(each) for each in host["conditions"])] if not loud else []
-    once = of_all_units(host)
-    content = [
-        *(said if host["message"] else []),
-        *(element("p", element("strong", f"{ALL}: {reason}"), f": {message}") for reason, message in once),
-        *(_unit(unit, once) for unit in loud if not only_says(unit, once)),
-        devices_table(host["devices"]) if host.get("devices") else Html(),
-        element("p", f"Nothing to do: {', '.join(quiet)}.", class_="quiet") if quiet else Html(),
-    ]
-    summary = element("summary", element("h3", name), _badge(_shown(host)))
-    opened = {} if host["state"] == "converged" and not loud else {"open": ""}
-    return element("details", summary, *content, id=anchor, class_="host", **opened)
-
-
-def _has_something_to_say(unit: Mapping[str, Any]) -> bool:
-    parts = ("steps", "pending", "conditions", "notes", "diff")
-    return unit["state"] != "converged" or any(unit[part] for part in parts)
-
-
-def _condition(each: Mapping[str, str]) -> Html:
-    return element("p", element("strong", f"{each['type']}"), f" ({each['reason']}): {each['message']}", class_="note")
-
-
-def _unit(unit: Mapping[str, Any], once: list[tuple[str, str]]) -> Html:
-    name = unit["unit"]
-    said = [
-        element("li", element("strong", line[0]), f": {section.unnamed(name, line[1])}")
-        for line in reasons(unit)
-        if line not in once
-    ]
-    steps = [
-        element("li", section.unnamed(name, action), element("span", _disruption(step), class_="quiet"), class_="step")
-        for action, step in steps_in_rows(unit["steps"])
-    ]
-    return element(
-        "article",
-        element("h4", name, " ", _badge(_shown_unit(unit))),
-        element("ul", *said, class_="said") if said else Html(),
-        element("ol", *steps) if steps else Html(),
-        *(_condition(each) for each in unit["conditions"]),
-        *(element("p", section.unnamed(name, note), class_="note") for note in unit["notes"]),
-        *(_difference(each) for each in unit["diff"]),
-    )
-
-
-def _disruption(step: Mapping[str, Any]) -> str:
-    words = [step["disruption"]] if step["disruption"] not in ("", "none") else []
-    words += ["done"] if step["done"] else []
-    return f" ({', '.join(words)})" if words else ""
-
-
-def _difference(each: Mapping[str, str]) -> Html:
-    """Have and want: side by side in words for a single value, line by line for a file."""
-    before, after = each["before"], each["after"]
-    path = each["after_header"] or each["before_header"]
-    if each["before_header"] not in ("", path):
-        path = f"{each['before_header']} → {path}"
-    if before == after:
-        return element("figure", element("figcaption", path))
-    if max(before.count("\n"), after.count("\n")) <= 1 and before:
-        have, want = before.strip("\n"), after.strip("\n")
-        pairs = element("dl", *_pair("have", have or "nothing"), *_pair("want", want or "nothing"), class_="pair")
-        return element("figure", element("figcaption", path), pairs)
-    lines = list(difflib.unified_diff(before.splitlines(), after.splitlines(), "have", "want", lineterm=""))
-    marked = (element("span", line + "\n", class_=_kind(line, number)) for number, line in enumerate(lines))
-    return element("figure", element("figcaption", path), element("pre", *marked, tabindex="0"))
-
-
-def _pair(word: str, value: str) -> tuple[Html, Html]:
-    return element("dt", word), element("dd", element("code", value))
-
-
-def _kind(line: str, number: int) -> str:
-    if number < 2 or line.startswith("@@"):
-        return "at"
-    return {"+": "add", "-": "del"}.get(line[:1], "same")

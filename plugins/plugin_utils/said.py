@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from ..module_utils.plan import section
@@ -64,6 +64,13 @@ def told(host: Mapping[str, Any]) -> list[tuple[str, str, str]]:
     for line, unit in lines:
         found.setdefault(line, []).append(unit)
     return [(title, who(units, every), message) for (title, message), units in found.items()]
+
+
+def titles(host: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Each unit that waits or failed, with the title of what must happen."""
+    for unit in host["units"]:
+        for reason, message in reasons(unit):
+            yield unit["unit"], _title(reason, message, unit, host)
 
 
 def _title(reason: str, message: str, unit: Mapping[str, Any], host: Mapping[str, Any]) -> str:

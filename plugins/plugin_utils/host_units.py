@@ -5,19 +5,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from ..module_utils.plan.unit_names import MIG_LAYOUT
 from .fleet_config import POOL, PROFILE, host_config_of, no_layout, pool_faults
 from .host_labels import FIXED, label_faults, labels_of
-from .input_faults import Fault, InvalidInput, plain, shown, unknown_keys
+from .input_faults import Fault, InvalidInput, below, plain, shown, unknown_keys
 from .label_expression import holds
 from .mig_gate import gated
 from .pool_policy import LAYOUT, layout_faults, policy_units
 from .profile_units import Named
 
-AT_POOL, AT_PROFILE, AT_LABELS, AT_FROZEN = "$.pool", "$.profile", "$.labels", "$.frozen_layout"
+AT_POOL, AT_PROFILE, AT_LABELS = "$.pool", "$.profile", "$.labels"
+AT_GPUS, AT_FROZEN = "$.gpus", "$.frozen_layout"
 
 
 class _Given(NamedTuple):
@@ -27,13 +28,14 @@ class _Given(NamedTuple):
     profile: dict[str, Named]
     labels: dict[str, Any]
     frozen: Any
+    gpus: list[dict[str, Any]]
 
 
 def render(
     pool: Any,
     profile: Any = None,
     labels: Any = None,
-    gpus: Iterable[Mapping[str, Any]] | None = None,
+    gpus: Any = None,
     frozen_layout: Any = None,
 ) -> dict[str, dict[str, Any]]:
     """The units of a host by wire name, sorted, each with its settings as the host takes them.
@@ -42,7 +44,7 @@ def render(
     host_info returns, and `frozen_layout` a layout that the host is to keep whatever the pool's is. Raises InvalidInput
     with every fault; paths begin at the arguments: `$.pool.policy.cpu.isolate`, `$.profile.hostConfig.sysctl`.
     """
-    given = _checked(pool, profile, labels, frozen_layout)
+    given = _checked(pool, profile, labels, frozen_layout, gpus)
     units = {
         name: unit.settings
         for name, unit in given.profile.items()
@@ -53,15 +55,15 @@ def render(
     if MIG_LAYOUT in units and given.profile[MIG_LAYOUT].takes_pools_layout:
         policy = given.pool.get("policy", {})
         if given.frozen is not None:
-            units[MIG_LAYOUT] = gated(units[MIG_LAYOUT], given.frozen, None)
+            units[MIG_LAYOUT] = gated(units[MIG_LAYOUT], given.frozen, [])
         elif LAYOUT in policy:
-            units[MIG_LAYOUT] = gated(units[MIG_LAYOUT], policy[LAYOUT], gpus)
+            units[MIG_LAYOUT] = gated(units[MIG_LAYOUT], policy[LAYOUT], given.gpus)
         else:
             raise InvalidInput([no_layout(AT_POOL, MIG_LAYOUT)])
     return {name: _settled(units[name]) for name in sorted(units)}
 
 
-def _checked(pool: Any, profile: Any, labels: Any, frozen: Any) -> _Given:
+def _checked(pool: Any, profile: Any, labels: Any, frozen: Any, gpus: Any) -> _Given:
     faults: list[Fault] = []
     pool = _mapping(pool, AT_POOL, faults)
     profile = _mapping({} if profile is None else profile, AT_PROFILE, faults)
@@ -77,9 +79,26 @@ def _checked(pool: Any, profile: Any, labels: Any, frozen: Any) -> _Given:
     faults += label_faults(own, AT_LABELS, pool)
     if frozen is not None:
         faults += layout_faults(frozen, AT_FROZEN)
+    looked = _gpus(gpus, faults)
     if faults:
         raise InvalidInput(faults)
-    return _Given(pool, units, labels_of(pool, own), frozen)
+    return _Given(pool, units, labels_of(pool, own), frozen, looked)
+
+
+def _gpus(given: Any, faults: list[Fault]) -> list[dict[str, Any]]:
+    """What host_info shows of the GPUs; nothing where nobody looked."""
+    if given is None:
+        return []
+    if not isinstance(given, (list, tuple)):
+        faults.append(Fault(AT_GPUS, f"this is {shown(given)}: give the list gpus of host_info"))
+        return []
+    looked = []
+    for at, gpu in enumerate(plain(given, AT_GPUS, faults)):
+        if isinstance(gpu, dict) and isinstance(gpu.get("uuid"), str):
+            looked.append(gpu)
+        else:
+            faults.append(Fault(below(AT_GPUS, at), "this is no GPU with its uuid: give the list gpus of host_info"))
+    return looked
 
 
 def _mapping(given: Any, path: str, faults: list[Fault]) -> dict[str, Any]:

@@ -21,20 +21,20 @@ from ..module_utils.plan.unit_names import MIG_LAYOUT
 from .profile_units import FROM
 
 
-def gated(settings: Mapping[str, Any], layout: Any, gpus: Iterable[Mapping[str, Any]] | None) -> dict[str, Any]:
+def gated(settings: Mapping[str, Any], layout: Any, gpus: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     """The settings of mig-layout with the pool's layout in the place of `from`; or, frozen, with what the GPUs show.
 
-    The settings pass the host's check with the layout in them. `gpus` is as host_info returns it; None where nobody
-    looked, and then the host itself keeps busy GPUs as they are.
+    The settings pass the host's check with the layout in them. `gpus` is as host_info returns it; where nobody looked
+    it is empty, and the host itself keeps busy GPUs as they are.
     """
     wanted = {key: value for key, value in settings.items() if key != FROM} | {"layout": layout}
-    present = [(gpu, found) for gpu in gpus or () if (found := _shown(gpu)) is not None]
+    present = [(gpu, found) for gpu in gpus if (found := _shown(gpu)) is not None]
     if not any(_in_use(gpu) and not _as_wanted(gpu, found, wanted) for gpu, found in present):
         return wanted
     layouts = {text_of(found) for _gpu, found in present}
     if len(layouts) == 1:
         return {"layout": layouts.pop()}
-    return {"gpus": [{"select": {"uuid": str(gpu["uuid"])}, "layout": text_of(found)} for gpu, found in present]}
+    return {"gpus": [{"select": {"uuid": gpu["uuid"]}, "layout": text_of(found)} for gpu, found in present]}
 
 
 def _shown(gpu: Mapping[str, Any]) -> Layout | None:

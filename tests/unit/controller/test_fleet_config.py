@@ -1,0 +1,220 @@
+# Copyright (c) 2026 bettercompute
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A FleetConfig as a document: what may stand in it, and everything that is wrong with one, each at its path."""
+
+from __future__ import annotations
+
+import copy
+import datetime
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ansible_collections.bettercompute.bcd.plugins.plugin_utils.fleet_config import (
+    check_fleet,
+    fleet_faults,
+    group_word,
+)
+from ansible_collections.bettercompute.bcd.plugins.plugin_utils.fleet_text import repeated_keys
+from ansible_collections.bettercompute.bcd.plugins.plugin_utils.host_labels import labels_of
+from tests.unit.controller.fleets import BAD, GOOD, WHOLE, changed
+
+
+@pytest.mark.parametrize("document", [*GOOD.values()], ids=[*GOOD])
+def test_what_may_stand_in_a_document(document: Any) -> None:
+    assert check_fleet(document) == []
+
+
+@pytest.mark.parametrize(("document", "paths"), [(bad.document, bad.paths) for bad in BAD.values()], ids=[*BAD])
+def test_what_is_wrong_with_a_document(document: Any, paths: list[str]) -> None:
+    before = copy.deepcopy(document)
+    found = fleet_faults(document)
+    assert sorted(fault.path for fault in found) == sorted(paths), found
+    assert document == before
+    lines = check_fleet(document)
+    assert [line.partition(": ")[0] for line in lines] == ["INVALID_INPUT"] * len(paths)
+    assert all(line.isprintable() for line in lines)
+
+
+def test_a_line_has_the_path_and_the_sentence() -> None:
+    (line,) = check_fleet(changed(WHOLE, "pools.0.policy.cpu.isolate", "0-3"))
+    where = "INVALID_INPUT: $.pools[0].policy.cpu.isolate: "
+    assert line.startswith(where + "isolate must not include CPU 0")
+    assert line.endswith(": take it out of 0-3")
+
+
+def test_faults_of_every_part_come_at_once() -> None:
+    document = {
+        "version": 2,
+        "fleet": {},
+        "profiles": [{"name": "a", "hostConfig": {"gpu": {}}}, {"name": "a"}, 5],
+        "pools": [
+            {"name": "one", "site": "fra", "profile": "b", "policy": {"sysctl": {}}, "select": "("},
+            {
+                "name": "one",
+                "site": "",
+                "class": "x",
+                "labels": [],
+                "hosts": {"n1": {"bcd_labels": {"site": "x"}}, "n 2": 5},
+            },
+            {"name": "two", "site": "fra", "class": "x", "hosts": {"n1": None}},
+        ],
+    }
+    assert sorted(fault.path for fault in fleet_faults(document)) == sorted(
+        [
+            "$.fleet",
+            "$.version",
+            "$.profiles[0].hostConfig.gpu",
+            "$.profiles[1].name",
+            "$.profiles[2]",
+            "$.pools[0]",
+            "$.pools[0].profile",
+            "$.pools[0].policy.sysctl",
+            "$.pools[0].select",
+            "$.pools[1].name",
+            "$.pools[1].site",
+            "$.pools[1].labels",
+            "$.pools[1].hosts.n1.bcd_labels.site",
+            "$.pools[1].hosts['n 2']",
+            "$.pools[1].hosts['n 2']",
+            "$.pools[2].hosts.n1",
+        ]
+    )
+
+
+def test_what_json_does_not_have_is_said_once() -> None:
+    document = changed(WHOLE, "pools.0.policy.cpu.isolate", datetime.date(2026, 1, 1))
+    (line,) = check_fleet(document)
+    assert line.startswith("INVALID_INPUT: $.pools[0].policy.cpu.isolate: this is of the type date")
+
+
+def test_a_hosts_variables_may_be_anything() -> None:
+    hosts = {"n1": {"when": datetime.date(2026, 1, 1), "f": object(), 5: 6, "bcd_labels": {"rack": "r1"}}}
+    assert check_fleet(changed(WHOLE, "pools.0.hosts", hosts)) == []
+
+
+def test_a_document_that_is_inside_itself_is_refused() -> None:
+    document = copy.deepcopy(WHOLE)
+    document["pools"][0]["policy"]["cpu"]["self"] = document["pools"][0]["policy"]
+    assert any("nested deeper" in line for line in check_fleet(document))
+
+
+def test_names_that_make_one_group_are_refused() -> None:
+    assert group_word("sandbox-fra.1") == "sandbox_fra_1"
+    pools = [
+        {"name": "a-b", "site": "s-1", "class": "c", "hosts": {}},
+        {"name": "a_b", "site": "s.1", "class": "c"},
+        {"name": "a.c", "site": "s-1", "class": "c"},
+    ]
+    lines = check_fleet({"version": 1, "pools": pools})
+    assert [line.split(": ")[1] for line in lines] == ["$.pools[1].name", "$.pools[1].site"]
+    assert "bcd_pool_a_b" in lines[0]
+    assert "bcd_site_s_1" in lines[1]
+
+
+def test_labels_of_a_host() -> None:
+    pool = {"name": "one", "site": "fra", "class": "x", "labels": {"rack": "r1", "gpu": True}}
+    assert labels_of(pool, {"rack": "r2", "slots": 4}) == {
+        "rack": "r2",
+        "gpu": True,
+        "slots": 4,
+        "pool": "one",
+        "site": "fra",
+        "class": "x",
+    }
+    assert labels_of({"labels": None}) == {}
+
+
+NAMES = st.sampled_from(
+    [
+        "version",
+        "profiles",
+        "pools",
+        "name",
+        "site",
+        "class",
+        "policy",
+        "hosts",
+        "hostConfig",
+        "cpu",
+        "sharing",
+        "labels",
+    ]
+)
+DOCUMENTS = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inside: (
+        st.lists(inside, max_size=3) | st.dictionaries(NAMES | st.text(max_size=3) | st.integers(), inside, max_size=4)
+    ),
+    max_leaves=20,
+)
+
+
+@given(DOCUMENTS)
+def test_any_document_is_judged_without_an_accident(document: Any) -> None:
+    lines = check_fleet(document)
+    assert all(line.startswith("INVALID_INPUT: $") and line.isprintable() for line in lines)
+
+
+@given(DOCUMENTS)
+def test_any_part_in_any_place_is_judged_without_an_accident(part: Any) -> None:
+    for place in (
+        "profiles",
+        "profiles.0.hostConfig",
+        "pools",
+        "pools.0",
+        "pools.0.policy",
+        "pools.0.hosts",
+        "pools.0.labels",
+    ):
+        check_fleet(changed(WHOLE, place, part))
+
+
+# -- the text
+
+
+@pytest.mark.parametrize(
+    ("text", "paths"),
+    [
+        ("", []),
+        ("version: 1\npools: []\n", []),
+        ('{"version": 1, "pools": [{"name": "a"}, {"name": "a"}]}', []),
+        ('{"version": 1, "version": 1}', ["$.version"]),
+        ('{\n\t"version": 1,\n\t"version": 1\n}', ["$.version"]),
+        (
+            '{"profiles": [{"hostConfig": {"cpu": {}, "mig-layout": {"from": "pool"}, "mig-layout": {}}}]}',
+            ["$.profiles[0].hostConfig['mig-layout']"],
+        ),
+        (
+            "pools:\n- name: a\n  name: b\n- policy:\n    cpu: {isolate: '4', isolate: '5'}\n",
+            ["$.pools[0].name", "$.pools[1].policy.cpu.isolate"],
+        ),
+        ("a: 1\n'a': 2\n\"a\": 3\n", ["$.a", "$.a"]),
+        ("base: &b {x: 1}\nuse:\n  <<: *b\n  x: 2\n", []),
+        ("a: &a [*a]\n", []),
+        ("a: &a {b: *a, b: 1}\n", ["$.a.b"]),
+        ("{", ["$"]),
+        ("a: b: c", ["$"]),
+        ("a: \x07", ["$"]),
+        ("--- {}\n--- {}\n", ["$"]),
+        ("[" * 5000, ["$"]),
+        ("x: !vault |\n  $ANSIBLE_VAULT;1.1;AES256\n  3061\n", []),
+    ],
+)
+def test_a_key_that_is_twice_is_found_in_the_text(text: str, paths: list[str]) -> None:
+    assert [fault.path for fault in repeated_keys(text)] == paths
+
+
+def test_both_lines_of_a_key_are_said() -> None:
+    (fault,) = repeated_keys("pools:\n- name: a\n  site: b\n  name: c\n")
+    assert "in the lines 2 and 4" in fault.text
+
+
+def test_many_names_of_one_thing_cost_nothing() -> None:
+    laughs = "a0: &a0 {x: 1, x: 2}\n" + "".join(
+        f"a{at}: &a{at} [{', '.join([f'*a{at - 1}'] * 9)}]\n" for at in range(1, 30)
+    )
+    assert [fault.path for fault in repeated_keys(laughs)] == ["$.a0.x"]

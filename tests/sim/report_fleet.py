@@ -43,14 +43,14 @@ PLACES = {
 
 
 class Fleet:
-    """Hosts by short names, each alone in the group of that name."""
+    """Hosts by short names, all where none is named, each alone in the group of that name."""
 
-    def __init__(self, scratch: Path, python: str = sys.executable) -> None:
-        self.scratch, self.python = scratch, python
-        kinds = [fleet.Hosts(name, PROFILES[profile]) for name, profile in KINDS.items()]
-        variables = {f"{name}-01": {"bcd_converge_units": UNITS[name], **PLACES.get(name, {})} for name in KINDS}
-        self.inventory = fleet.make(str(scratch), kinds, python=python, hostvars=variables)
-        self.hosts = {name: SimulatedHost(str(scratch / "trees" / f"{name}-01")) for name in KINDS}
+    def __init__(self, scratch: Path, *given: str) -> None:
+        self.scratch, names = scratch, given or tuple(KINDS)
+        kinds = [fleet.Hosts(name, PROFILES[KINDS[name]]) for name in names]
+        variables = {f"{name}-01": {"bcd_converge_units": UNITS[name], **PLACES.get(name, {})} for name in names}
+        self.inventory = fleet.make(str(scratch), kinds, hostvars=variables)
+        self.hosts = {name: SimulatedHost(str(scratch / "trees" / f"{name}-01")) for name in names}
 
     def give(self, name: str, **variables: Any) -> None:
         """Give a host variables in the inventory."""
@@ -61,9 +61,7 @@ class Fleet:
     def play(self, name: str, *arguments: str) -> Played:
         """Run a shipped playbook."""
         what = f"bettercompute.bcd.{name}"
-        return controller.playbook(
-            str(self.scratch), self.inventory, what, *arguments, python=self.python, as_json=True
-        )
+        return controller.playbook(str(self.scratch), self.inventory, what, *arguments, as_json=True)
 
     def document(self, folder: str = "bcd-report") -> dict[str, Any]:
         """What the last run wrote."""

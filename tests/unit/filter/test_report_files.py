@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.bettercompute.bcd.plugins.plugin_utils import report, report_files, report_history
+from ansible_collections.bettercompute.bcd.plugins.plugin_utils import report, report_history
 from ansible_collections.bettercompute.bcd.plugins.plugin_utils.report_files import Unwritten, file_names, write_report
 
 from .plans import REBOOT, WRITE, plan, unit, waits
@@ -157,13 +157,17 @@ def test_the_page_is_given_the_runs_oldest_first_with_this_one_last(
     from ansible_collections.bettercompute.bcd.plugins.plugin_utils import report_page
 
     seen: list[tuple[Any, ...]] = []
-    monkeypatch.setattr(report_page, "render_page", lambda *given: seen.append(given) or "page")
-    for day in (2, 0, 1):
-        document = written(tmp_path, "a", now=NOW + timedelta(days=day))
+
+    def render(*given: Any) -> str:
+        seen.append(given)
+        return "page"
+
+    monkeypatch.setattr(report_page, "render_page", render)
+    documents = [written(tmp_path, "a", now=NOW + timedelta(days=day)) for day in (2, 0, 1)]
     _document, at, runs = seen[-1]
     assert at == "2026-12-02 04:05 UTC"
     assert [run["at"] for run in runs] == ["2026-12-01T04:05:06Z", "2026-12-02T04:05:06Z", "2026-12-03T04:05:06Z"]
-    assert runs[-1] == {**report_history.run_of(document, NOW), "at": "2026-12-03T04:05:06Z"}
+    assert runs[-1] == {**report_history.run_of(documents[-1], NOW), "at": "2026-12-03T04:05:06Z"}
 
 
 @pytest.mark.parametrize(
@@ -194,7 +198,7 @@ def test_what_was_there_stays_whole_where_the_new_cannot_be_written(
     def full(*_given: Any) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(report_files.os, "replace", full)
+    monkeypatch.setattr(os, "replace", full)
     with pytest.raises(Unwritten, match="No space left on device"):
         written(tmp_path, "a", "b", now=NOW + timedelta(days=1))
     assert {name: (tmp_path / name).read_bytes() for name in names(tmp_path)} == before

@@ -43,7 +43,7 @@ def whole(document: dict[str, Any]) -> dict[str, Any]:
 
 def status(state: str = "converged", **more: Any) -> dict[str, Any]:
     """A result of host_status of a host that was asked one unit."""
-    section = {"state": state.upper(), "message": "", "observed_generation": 4, "conditions": []}
+    section: dict[str, Any] = {"state": state.upper(), "message": "", "observed_generation": 4, "conditions": []}
     return {
         "changed": False,
         "state": state,
@@ -94,7 +94,7 @@ def test_drift_and_a_reboot_that_is_due_are_those_of_the_units() -> None:
         unit("cpu", "progressing", pending=waits("RebootRequired", REBOOT)),
     ]
     reboot = {"required": True, "reasons": {"cpu": REBOOT}}
-    section = {"state": "PROGRESSING", "message": REBOOT, "observed_generation": None, "conditions": []}
+    section: dict[str, Any] = {"state": "PROGRESSING", "message": REBOOT, "observed_generation": None, "conditions": []}
     host = of(status("progressing", units=units, section=section, reboot=reboot))
     assert (host["drift"], host["unconverged"], host["reboot_required"]) == (["sysctl"], ["sysctl", "cpu"], True)
     assert [each["reboot_required"] for each in host["units"]] == [False, True]
@@ -105,7 +105,7 @@ def test_drift_and_a_reboot_that_is_due_are_those_of_the_units() -> None:
 
 
 def test_a_status_of_what_is_kept_without_units_says_why() -> None:
-    nothing = {"units": [], "section": None}
+    nothing: dict[str, Any] = {"units": [], "section": None}
     assert (of(status(**nothing))["state"], of(status(**nothing))["message"]) == ("converged", "")
     failed = of(status("failed", kept="the signed spec is of another node", **nothing))
     assert (failed["state"], failed["message"]) == ("failed", "the signed spec is of another node")

@@ -35,7 +35,9 @@ def as_data(value: Any) -> Any:
     if not isinstance(value, str):
         return value
     text = str.__str__(value)
-    if SAYS_TRUST or not any(begin in text for begin in BEGINS):
+    if not any(begin in text for begin in BEGINS):
+        return as_template(text)  # none, and so an ordinary text to all that lists an inventory
+    if SAYS_TRUST:
         return text
     from ansible.utils.unsafe_proxy import wrap_var
 

@@ -5,13 +5,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from ..module_utils.plan import section
 from .devices import as_unit, is_of_devices, is_of_events
+from .one_line import cells, fill, plain
 from .said import of_any_host, of_these, steps_in_rows, who
 
+KIND, VERSION = "PassReport", 1
 HEADER = ("host", "state", "changed", "waits for", "failed")
 PLANNED = ("host", "state", "would change", "would wait for", "failed")
 MANY = 5  # names of hosts that say the same
@@ -30,6 +32,7 @@ class Pass:
         self._astray: set[str] = set()  # hosts that came to no result, and to no whole host's result since
         self._planned: dict[str, bool] = {}
         self._repaired: dict[str, str] = {}  # by host, what bcd agent did since the run before
+        self._kept: dict[str, str] = {}  # by host, which MIG layout waits while its GPUs are in use
 
     def add(self, host: str, result: Mapping[str, Any], planned: bool = False) -> bool:
         """Take in a result, of a unit or of a whole host, `planned` where nothing was done; whether it was one."""
@@ -77,18 +80,22 @@ class Pass:
         self._faults.setdefault(host, " ".join(message.split()))
         self._astray.add(host)
 
+    def layout_waits(self, host: str, said: str) -> None:
+        """Take in which layout waits for GPUs that are in use; "" for none. No unit of the host's says it."""
+        self._kept[host] = section.named("mig-layout", said) if said else ""
+
     def lines(self) -> list[str]:
         """The table, below it every reason in full, the failures first, the notes, and the steps of what was planned.
 
-        Nothing when the run had nothing to do with us.
+        Nothing when the run had nothing to do with us. Nothing that a terminal obeys, whatever hosts are called or say.
         """
         if not self._ours:
             return []
         names = sorted({*self._units, *self._faults}, key=lambda name: (not self._is_failing(name), name))
         header = PLANNED if self._planned and all(self._planned.values()) else HEADER
-        rows = [header, *(self._row(name) for name in names)]
-        widths = [max(len(row[column]) for row in rows) for column in range(len(header))]
-        table = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in rows]
+        rows = [header, *(tuple(map(plain, self._row(name))) for name in names)]
+        widths = [max(cells(row[column]) for row in rows) for column in range(len(header))]
+        table = ["  ".join(map(fill, row, widths)).rstrip() for row in rows]
         told = [
             (name, said)
             for say in (self._failures, self._waits, self._conditions, self._notes)
@@ -98,7 +105,37 @@ class Pass:
         plans = [(name, "\n".join(self._steps(name))) for name in names]
         sayings = [f"{_few(hosts)}: {said}" for hosts, said in _alike(told)]
         steps = [line for hosts, plan in _alike(plans) if plan for line in (f"{_few(hosts)} would:", *plan.split("\n"))]
-        return [*table, *sayings, *steps]
+        return [*table, *map(plain, sayings), *map(plain, steps)]
+
+    def document(self) -> dict[str, Any]:
+        """The same as one value that is written as JSON; of a run that had nothing to do with us, without hosts.
+
+        `kind` "PassReport", `version` 1, and `hosts` by name, each with
+
+        * `state`: "converged", "progressing", "failed", or "no result"; `planned`: nothing was done,
+        * `changed`: units that changed, or would; `waits_for` and `failed`: units by reason,
+        * `failures`, `waits`, `conditions`, `notes`: what the lines below the table say; `steps`: of a plan, in order.
+
+        It holds no time, so that two runs that came to the same are the same bytes.
+        """
+        names = sorted({*self._units, *self._faults}) if self._ours else []
+        return {"kind": KIND, "version": VERSION, "hosts": {name: self._entry(name) for name in names}}
+
+    def _entry(self, host: str) -> dict[str, Any]:
+        waits, failed = self._reasons(host)
+        planned = self._planned.get(host, False)
+        return {
+            "state": self._state(host),
+            "planned": planned,
+            "changed": list(self._changed.get(host, ())),
+            "waits_for": waits,
+            "failed": failed,
+            "failures": self._failures(host),
+            "waits": self._waits(host),
+            "conditions": self._conditions(host),
+            "notes": self._remarks(host, str),
+            "steps": [line for unit in self._of(host) for line in _due(unit)] if planned else [],
+        }
 
     def _of(self, host: str) -> list[Mapping[str, Any]]:
         return list(self._units.get(host, {}).values())
@@ -107,16 +144,20 @@ class Pass:
         units = self._of(host)
         return host in self._astray or any("reason" in unit for unit in units) or (host in self._faults and not units)
 
-    def _row(self, host: str) -> tuple[str, ...]:
-        units = self._of(host)
+    def _reasons(self, host: str) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
+        """The units that wait, and those that failed, by reason."""
         waits: dict[str, list[str]] = {}
         failed: dict[str, list[str]] = {}
-        for unit in units:
+        for unit in self._of(host):
             for reason in dict.fromkeys(wait["reason"] for wait in unit["pending"]):
                 waits.setdefault(reason, []).append(unit["unit"])
             if "reason" in unit:
                 failed.setdefault(unit["reason"], []).append(unit["unit"])
-        every = [unit["unit"] for unit in units]
+        return waits, failed
+
+    def _row(self, host: str) -> tuple[str, ...]:
+        waits, failed = self._reasons(host)
+        every = [unit["unit"] for unit in self._of(host)]
         return (
             host,
             self._state(host),
@@ -153,9 +194,11 @@ class Pass:
         return self._merged(host, lambda unit: [] if unit["pending"] else map(_condition, unit.get("conditions") or ()))
 
     def _notes(self, host: str) -> list[str]:
-        told = [self._repaired[host]] if host in self._repaired else []
-        told += self._merged(host, lambda unit: map(_short, unit.get("notes") or ()))
-        return [f"note: {said}" for said in told]
+        return [f"note: {said}" for said in self._remarks(host, _short)]
+
+    def _remarks(self, host: str, say: Callable[[str], str]) -> list[str]:
+        told = [said for said in (self._repaired.get(host), self._kept.get(host)) if said]
+        return told + self._merged(host, lambda unit: map(say, unit.get("notes") or ()))
 
     def _merged(self, host: str, ask: Any) -> list[str]:
         """What the host's units say, each sentence once."""

@@ -295,3 +295,70 @@ def test_options_of_holds_that_are_refused_are_told_as_they_are() -> None:
     assert host.lines()[2:] == [
         "node: devices: the allocation alloc_1 is there twice (no run helps before that is mended)",
     ]
+
+
+# -- what others' text may not do
+
+
+def test_no_name_and_no_message_steers_the_terminal() -> None:
+    seen = Pass()
+    seen.add("a\x1b[2J", plan("PROGRESSING", stuck("sysctl", "no\x1b]0;owned\x07\n\u202etxet")))
+    seen.fault("b", "unreachable: \x9b31mred")
+    seen.add("c", plan("CONVERGED", unit("cpu", notes=["x\x1b[1Ay"])), planned=True)
+    lines = seen.lines()
+    assert all(line.isprintable() for line in lines)
+    assert lines[4:] == [
+        "a?[2J: sysctl: no?]0;owned? ?txet (another run may help)",
+        "b: unreachable: ?31mred",
+        "c: note: cpu: x?[1Ay",
+    ]
+
+
+def test_the_columns_stand_below_each_other_whatever_the_script() -> None:
+    lines = told(节点=plan("CONVERGED"), node=plan("CONVERGED"))
+    assert lines == [
+        "host  state      changed  waits for  failed",
+        "node  converged  -        -          -",
+        "节点  converged  -        -          -",
+    ]
+
+
+# -- the same as a document
+
+
+def test_the_document_has_what_the_table_says() -> None:
+    seen = Pass()
+    waiting = unit("cpu", "progressing", pending=waits("RebootRequired", REBOOT), changed=True)
+    seen.add("b", plan("PROGRESSING", refused("sysctl", "no"), waiting, unit("iommu", notes=["n" * 500])))
+    seen.fault("gone", "unreachable: no route")
+    seen.layout_waits("b", "the pool's layout waits")
+    document = seen.document()
+    assert (document["kind"], document["version"], list(document["hosts"])) == ("PassReport", 1, ["b", "gone"])
+    assert document["hosts"]["b"] == {
+        "state": "failed",
+        "planned": False,
+        "changed": ["cpu"],
+        "waits_for": {"RebootRequired": ["cpu"]},
+        "failed": {"Refused": ["sysctl"]},
+        "failures": ["sysctl: no (no run helps before that is mended)"],
+        "waits": [REBOOT],
+        "conditions": [],
+        "notes": ["mig-layout: the pool's layout waits", "iommu: " + "n" * 500],
+        "steps": [],
+    }
+    assert document["hosts"]["gone"]["state"] == "no result"
+    assert document["hosts"]["gone"]["failures"] == ["unreachable: no route"]
+
+
+def test_the_document_of_a_plan_has_its_steps() -> None:
+    seen = Pass()
+    seen.add("a", plan("PROGRESSING", unit("sysctl", "progressing", steps=[WRITE], changed=True)), planned=True)
+    host = seen.document()["hosts"]["a"]
+    assert (host["planned"], host["changed"]) == (True, ["sysctl"])
+    assert host["steps"] == ["sysctl: write /etc/sysctl.d/90-bcd.conf"]
+
+
+def test_the_document_of_a_run_of_others_has_no_hosts() -> None:
+    seen = Pass()
+    seen.fault("b", "unreachable", ours=False)
+    assert seen.document() == {"kind": "PassReport", "version": 1, "hosts": {}}

@@ -67,7 +67,13 @@ def shown(value: Any) -> str:
     if isinstance(value, (str, int, float)):
         text = repr(value) if isinstance(value, str) else str(value)
         return text if len(text) <= LONGEST_SHOWN else text[:LONGEST_SHOWN] + "..."
-    return WORDS[dict] if isinstance(value, Mapping) else WORDS[list] if isinstance(value, list) else "no JSON value"
+    return WORDS[dict] if isinstance(value, Mapping) else WORDS[list] if isinstance(value, list) else strange(value)
+
+
+def strange(value: Any) -> str:
+    """What is no JSON value, by its type. An undefined variable, which older Ansible hands in, raises what it is."""
+    str(value)
+    return f"of the type {type(value).__name__}, which JSON does not have"
 
 
 def plain(value: Any, path: str, faults: list[Fault], levels: int = DEEPEST) -> Any:
@@ -90,8 +96,7 @@ def plain(value: Any, path: str, faults: list[Fault], levels: int = DEEPEST) -> 
         return int.__int__(value)
     if isinstance(value, float) and abs(value) != float("inf") and value == value:  # NaN is not
         return float.__float__(value)
-    what = type(value).__name__
-    faults.append(Fault(path, f"this is of the type {what}, which JSON does not have: put it in quotes"))
+    faults.append(Fault(path, f"this is {strange(value)}: put it in quotes"))
     return None
 
 

@@ -8,25 +8,41 @@ Of a key that is there twice every reader keeps one and says nothing: a unit nam
 
 from __future__ import annotations
 
+import json
+from typing import Any
+
 import yaml
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
+from ..module_utils.plan.wire import once
 from .input_faults import DEEPEST, Fault, below
 
+LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # of ten times the speed, where PyYAML was built with it
 MERGE = "tag:yaml.org,2002:merge"
 
 
 def repeated_keys(text: str) -> list[Fault]:
     """A fault for each key that is there twice in one mapping, at its path with the line; or why nobody can read it."""
+    if _is_good_json(text):
+        return []
     try:
         # JSON may be indented by tabs, which YAML takes for nothing.
-        root = yaml.compose(text.replace("\t", " ") if text.lstrip()[:1] == "{" else text, Loader=yaml.SafeLoader)
+        root = yaml.compose(text.replace("\t", " ") if text.lstrip()[:1] == "{" else text, Loader=LOADER)
     except (yaml.YAMLError, RecursionError) as fault:
         return [Fault("$", f"this is neither JSON nor YAML ({_where(fault)}): correct it")]
     faults: list[Fault] = []
     if root is not None:
         _walk(root, "$", faults, set(), DEEPEST)
     return faults
+
+
+def _is_good_json(text: str) -> bool:
+    """Whether it is JSON in which no key is there twice: read in a hundredth of the time that YAML takes."""
+    try:
+        json.loads(text, object_pairs_hook=once)
+    except (ValueError, RecursionError):
+        return False
+    return True
 
 
 def _where(fault: BaseException) -> str:

@@ -128,6 +128,10 @@ bench: $(VENV)/.develop  ## What passes over 96, 384 and 1,000 assignments cost,
 build: $(VENV)/.develop  ## The Galaxy tarball and the program bcd in .build/dist, tried
 	@$(RUN) tests.tools.check_build
 
+.PHONY: execution-environment
+execution-environment: build  ## The context of the image for AWX in .build/execution-environment, ready for podman build
+	@$(RUN) tests.tools.execution_environment
+
 .PHONY: docs
 docs: $(VENV)/.develop  ## The documentation pages in .build/docs
 	@$(RUN) tests.tools.build_docs

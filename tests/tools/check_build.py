@@ -5,8 +5,8 @@
 
 usage: python -m tests.tools.check_build
 
-Must run in the environment that holds ansible-core. The tarball stays in .build/dist, beside the program bcd as the
-installed collection makes it.
+Must run in the environment that holds ansible-core and ansible-builder. The tarball stays in .build/dist, beside the
+program bcd as the installed collection makes it; what the image for AWX is built of, in .build/execution-environment.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import sys
 import tarfile
 from pathlib import Path
 
-from tests.tools import results
+from tests.tools import execution_environment, results
 
 BIN = Path(sys.executable).parent
 DIST = results.TOP / ".build" / "dist"
@@ -106,6 +106,7 @@ def checks() -> dict[str, str]:
         found[name] = "" if done.returncode == 0 else f"ansible-galaxy collection {name}: {done.stderr.strip()}"
     missing = missing_modules()
     found["program"] = program()
+    found["execution environment"] = execution_environment.wrong()
     found["ansible-doc"] = f"ansible-doc does not list {missing} of the installed collection" if missing else ""
     return found
 

@@ -25,6 +25,9 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "facts": {"type": "str"},
     "path": {"type": "str", "default": ""},
     "keep": {"type": "int", "default": 30},
+    # Defaults for the action group fit every module.
+    "max_disruption": {"type": "str", "choices": ["none", "service", "gpu"], "default": "gpu"},
+    "signed_spec": {"type": "dict"},
 }
 
 

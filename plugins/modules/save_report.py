@@ -17,6 +17,7 @@ description:
   - It is one task for the whole fleet, for which C(run_once) is meant. The playbooks C(plan) and C(status) use it.
   - The statistics of the run get C(bcd_fleet_summary), C(bcd_report), which is the page's path, and of a status
     C(bcd_converge_reboot_required).
+extends_documentation_fragment: bettercompute.bcd.everywhere
 options:
   source:
     description: What was registered, results of M(bettercompute.bcd.host_plan) or of M(bettercompute.bcd.host_status).

@@ -87,8 +87,12 @@ class Fleet:
         with self.hosts["mps"].gpus() as gpus:
             gpus.occupy(1, pid=4242)
         self.hosts["vm"].set("/proc/sys/vm/swappiness", "60")
-        self.hosts["down"].change(misboot="never-back")
-        self.hosts["down"].reboot()
+        self.take_down("down")
+
+    def take_down(self, name: str) -> None:
+        """Let no connection reach the host."""
+        self.hosts[name].change(misboot="never-back")
+        self.hosts[name].reboot()
 
 
 def hold(name: str, *devices: dict[str, str]) -> dict[str, Any]:

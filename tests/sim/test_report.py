@@ -39,6 +39,7 @@ def failures_of(played: Any) -> dict[str, int]:
     return {name: stats["failures"] for name, stats in played.events()["stats"].items()}
 
 
+@pytest.mark.newest_core  # what GPUs show is not Ansible's doing
 def test_plan_and_status_report_what_every_host_shows(tmp_path: Path) -> None:
     hosts = Fleet(tmp_path / "fleet")
     hosts.prepare()
@@ -120,6 +121,24 @@ def _shows_slots(host: dict[str, Any]) -> None:
     assert [gpu["sharing"] for gpu in (first, second)] == [{"mode": "mps", "replicas": 4}] * 2
     assert first["slots"] == [{"slot": 0, "allocation_id": "alloc_0"}, {"slot": 2, "allocation_id": "alloc_1"}]
     assert (second["slots"], [one["pid"] for one in second["processes"]]) == ([], [4242])
+
+
+def test_a_host_that_is_down_is_in_the_report_and_in_no_other_s_way(tmp_path: Path) -> None:
+    hosts = Fleet(tmp_path / "fleet", "down", "vm")
+    hosts.take_down("down")
+    for source, state in (("plan", "progressing"), ("status", "converged")):
+        played = hosts.play(source)
+        document = hosts.document()
+        assert {name: host["state"] for name, host in document["hosts"].items()} == {
+            "down-01": "unreachable",
+            "vm-01": state,
+        }
+        assert failures_of(played) == {"down-01": 1, "vm-01": 0}, played.out
+        assert (document["source"], counted(document)["sandbox-ber"][2]) == (source, 1)
+        told = stats_of(played)
+        assert told["bcd_fleet_summary"] == document["summary"]
+        assert told["bcd_report"] == str(hosts.scratch / "bcd-report" / "fleet.html")
+        assert "vm-01" in told["bcd_converge_reboot_required"]
 
 
 @pytest.mark.newest_core

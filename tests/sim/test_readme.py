@@ -9,6 +9,7 @@ import json
 import re
 import shlex
 import subprocess
+import sys
 from pathlib import Path
 from typing import NamedTuple
 
@@ -67,6 +68,7 @@ def readers(tmp_path: Path) -> Path:
 
 def test_every_block_is_held_by_a_test() -> None:
     assert {block.name for block in blocks() if block.language == "yaml"} == {
+        "fleet.yml",
         "inventory.yml",
         "gpus.yml",
         "holds.yml",
@@ -76,7 +78,7 @@ def test_every_block_is_held_by_a_test() -> None:
     }
     assert {block.language for block in blocks()} == {"yaml", "sh", "toml"}
     programs = {next(word for word in shlex.split(line) if "=" not in word) for line in commands()}
-    assert programs == {"make", "ansible-galaxy", "ansible-playbook", "export", "openssl"}
+    assert programs == {"make", "ansible-galaxy", "ansible-inventory", "ansible-playbook", "export", "openssl"}
 
 
 def play_all(readers: Path, inventory: str) -> list[tuple[str, str]]:
@@ -100,7 +102,7 @@ def play_all(readers: Path, inventory: str) -> list[tuple[str, str]]:
 
 def test_every_playbook_is_played_on_a_host_of_its_own() -> None:
     played = [shlex.split(line)[1:3] for line in commands() if "ansible-playbook" in line]
-    assert {words[1] for words in played} == {"inventory.yml", "gpus.yml", "workers.yml"}
+    assert {words[1] for words in played} == {"inventory.yml", "gpus.yml", "workers.yml", "fleet.yml"}
 
 
 def test_the_commands_lead_to_a_converged_host(readers: Path) -> None:
@@ -140,6 +142,27 @@ def test_the_commands_for_gpus_lead_from_no_driver_to_a_converged_host(readers: 
     for allocation, name in (("alloc_01jz8k2v", f"{A_GPU[1]}_gi7_ci0"), ("alloc_01jz8k3x", f"{A_GPU[1]}_gi8_ci0")):
         (device,) = json.loads(host.read(f"/etc/cdi/bcd-{allocation}.json") or "{}")["devices"]
         assert device["name"] == name
+
+
+def test_the_commands_for_a_fleet_lead_from_one_document_to_both_kinds_of_hosts(readers: Path, tmp_path: Path) -> None:
+    kinds = [fleet.Hosts("sandbox", SANDBOX), fleet.Hosts("gpu", PROFILES["h100-bare"])]
+    Path(fleet.make(str(tmp_path / "both"), kinds)).rename(readers / "simulated-fleet.yml")
+    [(_unused, converged)] = play_all(readers, "fleet.yml")
+    report = converged.partition("PASS REPORT")[2]
+    row = r"^sandbox-01 +progressing +kernel-modules, sysctl, hugepages, cpu +RebootRequired: hugepages, cpu +-$"
+    assert re.search(row, report, re.MULTILINE)
+    assert re.search(r"^gpu-01 +converged +nvidia-driver, fabric-manager, ", report, re.MULTILINE)
+    [graph] = [shlex.split(line) for line in commands() if line.startswith("ansible-inventory")]
+    done = subprocess.run(
+        [str(Path(sys.executable).with_name(graph[0])), *graph[1:]],
+        cwd=readers,
+        check=True,
+        capture_output=True,
+        text=True,
+        env=controller.environment(str(readers)),
+    )
+    for group in ("bcd_pool_sandbox_fra", "bcd_site_fra", "bcd_class_vps_host"):
+        assert f"@{group}:" in done.stdout
 
 
 @in_namespace

@@ -17,7 +17,9 @@ from ansible.plugins.action import ActionBase
 from ..plugin_utils.places import places
 from ..plugin_utils.report import PLAN, STATUS, fleet_document, reboot_reasons
 from ..plugin_utils.report_files import Unwritten, write_report
+from ..plugin_utils.signed import value_of
 
+WAITS = "bcd_layout_waits"  # the playbooks set it on hosts whose GPUs are in use
 OPTIONS: dict[str, dict[str, Any]] = {
     "source": {"type": "str", "choices": [PLAN, STATUS], "required": True},
     "results": {"type": "str", "required": True},
@@ -71,7 +73,8 @@ def _document(given: Mapping[str, Any], hosts: list[str], variables: Mapping[str
         for what in ("results", "devices", "facts")
     }
     where = places(hosts, variables)
-    return fleet_document(found["results"], found["devices"], found["facts"], where, given["source"])
+    waits = {host: value_of(variables[host], WAITS) for host in hosts} if given["source"] == PLAN else None
+    return fleet_document(found["results"], found["devices"], found["facts"], where, given["source"], waits)
 
 
 def _registered(variables: Mapping[str, Any], name: str | None) -> Any:

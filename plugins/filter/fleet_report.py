@@ -36,6 +36,9 @@ options:
   places:
     description: By host name where it belongs, with C(pool), C(site) and C(class).
     type: dict
+  waits:
+    description: Beside plans, by host name a sentence on the MIG layout of its pool that it waits for.
+    type: dict
   source:
     description: V(plan) for results of M(bettercompute.bcd.host_plan), V(status) for M(bettercompute.bcd.host_status).
     type: str
@@ -94,16 +97,16 @@ _value:
 
 
 def fleet_report(
-    results: Any, devices: Any = None, facts: Any = None, places: Any = None, source: str = PLAN
+    results: Any, devices: Any = None, facts: Any = None, places: Any = None, waits: Any = None, source: str = PLAN
 ) -> dict[str, Any]:
     """The fleet document of registered results by host name."""
-    for given in (results, *(each for each in (devices, facts, places) if each is not None)):
+    for given in (results, *(each for each in (devices, facts, places, waits) if each is not None)):
         if not isinstance(given, Mapping):
             kind = type(given).__name__
             raise AnsibleFilterError(f"fleet_report takes mappings of host names to results, not {kind}")
     if source not in (PLAN, STATUS):
         raise AnsibleFilterError(f"fleet_report takes {PLAN} or {STATUS} as its source, not {source!r}")
-    return fleet_document(results, devices, facts, places, source)
+    return fleet_document(results, devices, facts, places, source, waits)
 
 
 class FilterModule:

@@ -44,6 +44,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ..module_utils.plan import section
+from ..module_utils.plan.unit_names import MIG_LAYOUT
 from .devices import as_unit, devices_of, is_of_devices
 from .report_shown import of_facts, of_status
 from .shapes import NUMBER, maybe
@@ -65,11 +66,12 @@ def fleet_document(
     facts: Mapping[str, Any] | None = None,
     places: Mapping[str, Mapping[str, Any]] | None = None,
     source: str = PLAN,
+    waits: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """The fleet document of registered results by host name, of `host_plan` or of `host_status`; sorted by name.
 
     Beside plans, `devices` are the registered `cdi_holds` results of those that have assignments, `facts` the results
-    of `host_info`. `places` has the PLACE of each host.
+    of `host_info`. `places` has the PLACE of each host, `waits` what keeps one from the MIG layout of its pool.
     """
     by_name = {_text(name): name for name in results}
     hosts = {}
@@ -81,6 +83,7 @@ def fleet_document(
             told = _of_status(result)
         else:
             told = _of_plan(result, _mapping((devices or {}).get(key)), _mapping((facts or {}).get(key)))
+        _note_layout(told, (waits or {}).get(key))
         hosts[name] = {**place, **told}
     summary: dict[str, Any] = _counts(hosts.values())
     pools = sorted({host["pool"] for host in hosts.values() if host["pool"] is not None})
@@ -145,6 +148,13 @@ def verdict(result: Any, fail_on: str) -> str:
         units = [{"unit": "host", "state": host["state"], "reason": "", "pending": [], "steps": [], "msg": ""}]
     wrong = [unit for unit in units if section.fails([unit], fail_on)]
     return section.message_of(wrong) if host["units"] else str(host["message"] if wrong else "")
+
+
+def _note_layout(host: Mapping[str, Any], sentence: Any) -> None:
+    """A host whose GPUs are in use is asked for the layout that it has, so that no unit of its own says what waits."""
+    for unit in host["units"]:
+        if unit["unit"] == MIG_LAYOUT and isinstance(sentence, str) and sentence:
+            unit["notes"].append(_text(sentence))
 
 
 def _of_plan(result: Mapping[str, Any], devices: Mapping[str, Any], facts: Mapping[str, Any]) -> dict[str, Any]:

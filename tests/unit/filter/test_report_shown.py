@@ -187,6 +187,15 @@ def test_pools_are_counted_by_themselves() -> None:
     assert (document["hosts"]["a"]["site"], document["hosts"]["a"]["class"]) == ("fra", None)
 
 
+def test_a_layout_of_the_pool_that_waits_is_a_note_of_the_unit() -> None:
+    told = {name: plan("CONVERGED", unit("sysctl"), unit("mig-layout")) for name in "abc"}
+    hosts = whole(report.fleet_document(told, waits={"a": "the pool's layout waits for GPU 0", "b": "", "c": None}))[
+        "hosts"
+    ]
+    notes = {name: [each["notes"] for each in host["units"]] for name, host in hosts.items()}
+    assert notes == {"a": [[], ["the pool's layout waits for GPU 0"]], "b": [[], []], "c": [[], []]}
+
+
 class Failing(dict[str, Any]):
     """Variables of which one's lookup fails."""
 

@@ -45,7 +45,7 @@ def fleet_faults(document: Any) -> list[Fault]:
         faults.append(Fault("$.plugin", f"this is {shown(config['plugin'])}: it is {PLUGIN} here, or not given"))
     if "version" not in config:
         faults.append(Fault("$", f"version is missing: give {VERSION}"))
-    elif type(config["version"]) is not int or config["version"] != VERSION:
+    elif isinstance(config["version"], (bool, float)) or config["version"] != VERSION:
         faults.append(
             Fault("$.version", f"this is {shown(config['version'])}: this collection reads version {VERSION}")
         )

@@ -6,48 +6,20 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 
-from tests.sim import controller, fleet
-from tests.sim.controller import Played
-from tests.sim.host import SimulatedHost
+from tests.sim.few_hosts import ISOLATED, SYSCTL, Fleet, build, put_down, state_of
 from tests.sim.machine import Machine
-from tests.sim.tree import PROFILES
 
 newest_core = pytest.mark.newest_core
 MODULES = {"kernel-modules": {"load": ["br_netfilter"]}}
-SYSCTL = {"sysctl": {"vm.swappiness": 10}}
-ISOLATED = {"cpu": {"isolate": "2-3"}}
-NESTED = {"kernel-modules": {"load": ["kvm_intel"], "options": {"kvm_intel": "nested=1"}}}
 TABLE = {"ANSIBLE_CALLBACKS_ENABLED": "bettercompute.bcd.pass_report"}
-TWO_REBOOTS = {**ISOLATED, "iommu": {}}
 REFUSED = {"sysctl": {"kernel.core_pattern": "|/tmp/x"}}
-
-
-class Fleet(NamedTuple):
-    """A fleet in a scratch directory."""
-
-    scratch: Path
-    inventory: str
-
-    def play(self, name: str, *arguments: str, **more: Any) -> Played:
-        """Run a shipped playbook."""
-        return controller.playbook(str(self.scratch), self.inventory, f"bettercompute.bcd.{name}", *arguments, **more)
-
-    def host(self, name: str) -> SimulatedHost:
-        """One of its hosts."""
-        return SimulatedHost(str(self.scratch / "trees" / f"{name}-01"))
-
-    def report(self, folder: str = "bcd-report") -> dict[str, Any]:
-        """The drift report that `plan` wrote."""
-        document: dict[str, Any] = json.loads((self.scratch / folder / "fleet.json").read_text(encoding="utf-8"))
-        return document
 
 
 Maker = Callable[..., Fleet]
@@ -57,51 +29,10 @@ Maker = Callable[..., Fleet]
 def make(tmp_path: Path) -> Maker:
     """Makes a fleet of one host a name, with the section of each."""
 
-    def build(profiles: dict[str, Machine] | None = None, **sections: Any) -> Fleet:
-        kinds = [fleet.Hosts(name, (profiles or {}).get(name, PROFILES["debian"])) for name in sections]
-        variables = {
-            f"{name}-01": {} if units is None else {"bcd_converge_units": units} for name, units in sections.items()
-        }
-        scratch = tmp_path / "fleet"
-        return Fleet(scratch, fleet.make(str(scratch), kinds, hostvars=variables))
+    def make_fleet(profiles: dict[str, Machine] | None = None, **sections: Any) -> Fleet:
+        return build(tmp_path / "fleet", sections, profiles)
 
-    return build
-
-
-def of_task(played: Played, task: str, host: str) -> list[dict[str, Any]]:
-    """The results of a task on a host."""
-    return [
-        event["result"] for event in played.events()["tasks"] if event["task"].endswith(task) and event["host"] == host
-    ]
-
-
-def state_of(host: SimulatedHost) -> dict[str, str]:
-    """Every file of the tree that is not the simulator's own, with its text."""
-    found = {}
-    for folder, _unused, files in os.walk(host.tree):
-        for name in files:
-            path = os.path.join(folder, name)
-            inside = path[len(host.tree) :]
-            if not inside.startswith(("/dev", "/var/log/sim", "/run/sim", "/var/lib/sim")) and not os.path.islink(path):
-                found[inside] = Path(path).read_text(encoding="utf-8", errors="surrogateescape")
-    return found
-
-
-def record(host: SimulatedHost) -> dict[str, Any]:
-    """Root's record of what waits for a reboot."""
-    found: dict[str, Any] = json.loads(host.read("/var/lib/bcd-hostconfig/reboot.json") or "{}")
-    return found
-
-
-def waiting(host: SimulatedHost) -> dict[str, str]:
-    """What each unit that waits for a reboot says, by root's record."""
-    return dict(record(host).get("units", {}))
-
-
-def put_down(host: SimulatedHost) -> None:
-    """Let no connection reach the host."""
-    host.change(misboot="never-back")
-    host.reboot()
+    return make_fleet
 
 
 # -- converge
@@ -243,194 +174,3 @@ def test_plan_fails_by_what_it_is_told_and_never_for_drift(make: Maker) -> None:
         assert (played.rc != 0) is bool(failing), played.out
         stats = played.events()["stats"]
         assert {name: stats[name]["failures"] for name in stats} == {"drifted-01": 0, "refused-01": failing}
-
-
-# -- reboot
-
-
-@newest_core
-def test_reboot_leaves_alone_what_waits_for_none(make: Maker) -> None:
-    hosts = make(one=SYSCTL)
-    assert hosts.play("converge").rc == 0
-    boot = hosts.host("one").read("/proc/sys/kernel/random/boot_id")
-    played = hosts.play("reboot")
-    assert played.rc == 0, played.out
-    assert "no unit waits for a reboot" in played.out
-    assert hosts.host("one").read("/proc/sys/kernel/random/boot_id") == boot
-
-
-def test_reboot_proves_that_it_was_enough_and_the_next_pass_changes_nothing(make: Maker) -> None:
-    hosts = make({"el": PROFILES["rocky"]}, one=TWO_REBOOTS, el=ISOLATED)
-    assert hosts.play("converge").rc == 0
-    boots = {name: hosts.host(name).read("/proc/sys/kernel/random/boot_id") for name in ("one", "el")}
-    played = hosts.play("reboot")
-    assert played.rc == 0, played.out
-    assert played.out.count("no unit waits for a reboot any more") == 2
-    for name, boot in boots.items():
-        assert hosts.host(name).read("/proc/sys/kernel/random/boot_id") != boot
-        assert hosts.host(name).read("/sys/devices/system/cpu/isolated") == "2-3\n"
-    after = hosts.play("converge", as_json=True)
-    assert after.rc == 0
-    assert {name: stats["changed"] for name, stats in after.events()["stats"].items()} == {"one-01": 0, "el-01": 0}
-    assert "RebootRequired" not in after.out
-    assert "no unit waits for a reboot" in hosts.play("reboot", "-e", "bcd_hosts=one").out
-
-
-@newest_core
-def test_reboot_acts_on_what_a_pass_unit_by_unit_found_waiting_without_steps(make: Maker) -> None:
-    hosts = make(one=NESTED)
-    assert hosts.play("converge").rc == 0
-    one = hosts.host("one")
-    one.hold_module("kvm_intel", 1)
-    one.write("/sys/module/kvm_intel/parameters/nested", "N\n")
-    assert waiting(one) == {}
-    boot = one.read("/proc/sys/kernel/random/boot_id")
-    played = hosts.play("converge", "-e", "bcd_converge_mode=tasks", as_json=True)
-    assert played.rc == 0, played.out
-    (status,) = of_task(played, "Converge what is left", "one-01")
-    assert (status["todo"], status["reboot_required"]) == ([], True)
-    assert list(waiting(one)) == ["kernel-modules"]
-    assert "reboot the node" in waiting(one)["kernel-modules"]
-    rebooted = hosts.play("reboot")
-    assert rebooted.rc == 0, rebooted.out
-    assert "no unit waits for a reboot any more" in " ".join(rebooted.out.split())
-    assert one.read("/proc/sys/kernel/random/boot_id") != boot
-
-
-@newest_core
-def test_a_pass_unit_by_unit_sees_that_a_reboot_by_hand_was_not_enough(make: Maker) -> None:
-    hosts = make(one=ISOLATED)
-    assert hosts.play("converge").rc == 0
-    one = hosts.host("one")
-    one.change(misboot="other-loader")
-    boot = one.reboot()
-    assert record(one)["boot_id"] != boot
-    played = hosts.play("converge", "-e", "bcd_converge_mode=tasks")
-    assert played.rc == 0, played.out
-    assert record(one)["boot_id"] == boot
-    assert list(waiting(one)) == ["cpu"]
-
-
-def test_reboot_in_check_mode_says_what_it_would_do(make: Maker) -> None:
-    hosts = make(one=ISOLATED)
-    assert hosts.play("converge").rc == 0
-    before = state_of(hosts.host("one"))
-    played = hosts.play("reboot", "--check")
-    assert played.rc == 0, played.out
-    assert "a reboot is due" in played.out
-    assert state_of(hosts.host("one")) == before
-
-
-def test_reboot_stops_at_a_host_that_boots_without_what_it_waits_for(make: Maker) -> None:
-    hosts = make(one=ISOLATED, two=ISOLATED)
-    assert hosts.play("converge").rc == 0
-    hosts.host("one").change(misboot="other-loader")
-    boot = hosts.host("two").read("/proc/sys/kernel/random/boot_id")
-    played = hosts.play("reboot")
-    assert played.rc != 0
-    assert "one-01: still required after the reboot: cpu: " in " ".join(played.out.split())
-    assert hosts.host("two").read("/proc/sys/kernel/random/boot_id") == boot
-    assert "the hosts after it were not looked at, 1: two-01: mend it and start" in " ".join(played.out.split())
-    again = hosts.play("reboot")
-    assert again.rc != 0
-    assert "rebooted since, and still to be looked at: cpu" in " ".join(again.out.split())
-    assert "one-01: still required after the reboot: cpu: " in " ".join(again.out.split())
-
-
-def test_reboot_is_not_done_again_for_what_it_was_in_vain_for(make: Maker) -> None:
-    hosts = make(one=ISOLATED)
-    assert hosts.play("converge").rc == 0
-    one = hosts.host("one")
-    one.change(misboot="other-loader")
-    boot = one.reboot()
-    assert hosts.play("converge").rc == 0
-    assert "booted without the argument" in waiting(one)["cpu"]
-    played = hosts.play("reboot", as_json=True)
-    assert played.rc != 0
-    (vain,) = of_task(played, "Stop where another reboot would be in vain", "one-01")
-    assert "(booted without the argument: it was in place for GRUB" in vain["msg"]
-    assert "not rebooted again, as the last reboot was in vain: see which loader" in vain["msg"]
-    (stop,) = of_task(played, "Stop, and say what was not looked at", "one-01")
-    assert stop["msg"] == "one-01: stopped here for the reason above: mend it and start the playbook again"
-    assert one.read("/proc/sys/kernel/random/boot_id") == boot + "\n"
-    checked = hosts.play("reboot", "--check")
-    assert checked.rc == 0, checked.out
-    assert "not rebooted again" in " ".join(checked.out.split())
-    forced = hosts.play("reboot", "-e", "bcd_reboot_again=true")
-    assert "one-01: still required after the reboot: cpu: " in " ".join(forced.out.split())
-    assert one.read("/proc/sys/kernel/random/boot_id") != boot + "\n"
-
-
-@newest_core
-def test_reboot_says_once_what_is_wrong_with_the_record(make: Maker) -> None:
-    hosts = make(one=ISOLATED)
-    assert hosts.play("converge").rc == 0
-    boot = hosts.host("one").read("/proc/sys/kernel/random/boot_id")
-    hosts.host("one").write("/var/lib/bcd-hostconfig/reboot.json", "garbage")
-    played = hosts.play("reboot", as_json=True)
-    assert played.rc != 0
-    (result,) = of_task(played, "Stop where root's record cannot be read", "one-01")
-    assert result["msg"].count("/var/lib/bcd-hostconfig/reboot.json") == 1
-    assert "look at it, then move it away" in result["msg"]
-    assert "become" not in result["msg"]
-    assert hosts.host("one").read("/proc/sys/kernel/random/boot_id") == boot
-
-
-@newest_core
-def test_reboot_says_which_hosts_it_did_not_look_at_behind_one_that_is_gone(make: Maker) -> None:
-    hosts = make(gone=ISOLATED, two=ISOLATED)
-    put_down(hosts.host("gone"))
-    for arguments, limit in (((), "!gone-01"), (("--limit", "gone-01:two-01"), "gone-01:two-01:!gone-01")):
-        played = hosts.play("reboot", *arguments, as_json=True)
-        assert played.rc != 0
-        (stop,) = of_task(played, "Stop, and say what was not looked at", "gone-01")
-        assert stop["msg"] == (
-            "gone-01: stopped here for the reason above, and the hosts after it were not looked at, 1: two-01: "
-            f"mend it and start the playbook again, or leave this host out with --limit '{limit}'"
-        )
-
-
-@newest_core
-def test_reboot_goes_on_with_the_proof_where_it_was_interrupted(make: Maker) -> None:
-    hosts = make(one=ISOLATED)
-    assert hosts.play("converge").rc == 0
-    boot = hosts.host("one").reboot()
-    played = hosts.play("reboot")
-    assert played.rc == 0, played.out
-    assert "no unit waits for a reboot any more, and every unit is converged" in " ".join(played.out.split())
-    assert hosts.host("one").read("/proc/sys/kernel/random/boot_id") == f"{boot}\n"
-
-
-def test_reboot_stops_at_a_host_that_does_not_come_back_as_another_boot(make: Maker) -> None:
-    hosts = make(one=ISOLATED, two=ISOLATED)
-    assert hosts.play("converge").rc == 0
-    hosts.host("one").change(misboot="same-boot-id")
-    boot = hosts.host("two").read("/proc/sys/kernel/random/boot_id")
-    played = hosts.play("reboot", "-e", "bcd_reboot_timeout=3")
-    assert played.rc != 0
-    assert "one-01" in played.out
-    assert "[two-01]" not in played.out
-    assert "the hosts after it were not looked at, 1: two-01" in " ".join(played.out.split())
-    assert hosts.host("two").read("/proc/sys/kernel/random/boot_id") == boot
-
-
-@newest_core
-def test_reboot_knows_the_settings_without_being_told(make: Maker) -> None:
-    hosts = make(one=None)
-    section = json.dumps({"bcd_converge_units": ISOLATED})
-    assert hosts.play("converge", "-e", section).rc == 0
-    played = hosts.play("reboot")
-    assert played.rc == 0, played.out
-    assert "no unit waits for a reboot any more, and every unit is converged" in " ".join(played.out.split())
-
-
-@newest_core
-def test_reboot_stops_where_only_root_may_read_the_record(make: Maker) -> None:
-    hosts = make(one=ISOLATED)
-    assert hosts.play("converge").rc == 0
-    boot = hosts.host("one").read("/proc/sys/kernel/random/boot_id")
-    hosts.host("one").fault({"read": "/var/lib/bcd-hostconfig/reboot.json", "do": "EACCES"})
-    played = hosts.play("reboot")
-    assert played.rc != 0
-    assert "set become" in " ".join(played.out.split())
-    assert hosts.host("one").read("/proc/sys/kernel/random/boot_id") == boot

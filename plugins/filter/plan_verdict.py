@@ -22,7 +22,9 @@ description:
 positional: fail_on
 options:
   _input:
-    description: The registered result of M(bettercompute.bcd.host_plan).
+    description:
+      - The registered result of M(bettercompute.bcd.host_plan), of M(bettercompute.bcd.cdi_holds), or of
+        M(bettercompute.bcd.host_status), of which only that there is none is a failure.
     type: dict
     required: true
   fail_on:

@@ -22,6 +22,7 @@ PROFILE = ("name", "hostConfig")
 REQUIRED = ("name", "site", "class")
 POOL = (*REQUIRED, "profile", "labels", "hosts", "select", "policy")
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
+KINDS = {key: label for label, key in FIXED.items()}  # by key of a pool: what its groups are of
 LABELS = "bcd_labels"  # the variable of a host
 PLUGIN = "bettercompute.bcd.fleet"
 
@@ -240,6 +241,5 @@ def _collisions(config: Mapping[str, Any], key: str) -> Iterable[Fault]:
         group = group_word(name)
         other = first.setdefault(group, name)
         if other != name:
-            what = next(label for label, of in FIXED.items() if of == key)
-            text = f"{name} and {other} are one group, bcd_{what}_{group}: rename one of them"
+            text = f"{name} and {other} are one group, bcd_{KINDS[key]}_{group}: rename one of them"
             yield Fault(f"$.pools[{at}].{key}", text)

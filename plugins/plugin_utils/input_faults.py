@@ -9,6 +9,7 @@ Paths are JSONPath: ``$.pools[0].policy.cpu.isolate``, a key that is no plain wo
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
@@ -94,7 +95,7 @@ def plain(value: Any, path: str, faults: list[Fault], levels: int = DEEPEST) -> 
         return str.__str__(value)
     if isinstance(value, int):
         return int.__int__(value)
-    if isinstance(value, float) and abs(value) != float("inf") and value == value:  # NaN is not
+    if isinstance(value, float) and math.isfinite(value):
         return float.__float__(value)
     faults.append(Fault(path, f"this is {strange(value)}: put it in quotes"))
     return None

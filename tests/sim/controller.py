@@ -46,6 +46,7 @@ def environment(scratch: str, **more: str) -> dict[str, str]:
         "ANSIBLE_PIPELINING": "1",
         "ANSIBLE_DEPRECATION_WARNINGS": "false",
         "LC_ALL": "C.UTF-8",
+        "PYTHONPATH": os.path.join(HERE, "controller_hook"),
         **more,
     }
 

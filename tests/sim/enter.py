@@ -32,6 +32,7 @@ TOP = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
 PROGRAM_DIRECTORIES = ("usr/local/sbin", "usr/local/bin", "usr/sbin", "usr/bin")
 MULTICALL = ("busybox", "coreutils", "toybox", "sbase-box")
 HERE = os.path.dirname(os.path.realpath(__file__))
+COMPILED = os.path.join(os.path.dirname(os.path.dirname(HERE)), ".build", "compiled")
 ENVIRONMENT = {
     "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
     "HOME": "/root",
@@ -302,6 +303,10 @@ def _simulator(root: str, python: str) -> None:
     for name in ("gpu", "cluster"):
         os.makedirs(f"{target}/lib/tests/{name}")
         _bind(os.path.join(os.path.dirname(HERE), name), f"{target}/lib/tests/{name}")
+    os.mkdir(f"{target}/compiled")
+    with contextlib.suppress(OSError):  # where nothing can be kept, nothing is
+        os.makedirs(COMPILED, exist_ok=True)
+        _bind(COMPILED, f"{target}/compiled", writable=True)
     os.symlink(python, f"{target}/python")
     _isolated(target, python)
     _put(f"{target}/standin", STAND_IN)

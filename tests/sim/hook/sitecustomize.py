@@ -3,7 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Only the simulator puts this on PYTHONPATH: after the collection's `core.host` is imported, the simulated kernel
 stands behind its Host. Where no namespace could be made (SIM_ROOT is set), Host is mapped into the tree as well, and
-Ansible's own modules, which would act on the machine that the tests run on, are refused.
+Ansible's own modules, which would act on the machine that the tests run on, are refused. What is compiled out of
+archives is kept (sim_compiled.py).
 """
 
 from __future__ import annotations
@@ -15,9 +16,12 @@ import sys
 import types
 from typing import Any
 
+import sim_compiled  # type: ignore[import-not-found]  # it lies beside this file, which no package leads to
+
 LIBRARY = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__)))))
 ROOT = os.environ.get("SIM_ROOT", "/")
 PLAYED = (".module_utils.core.host", "bcd.core.host")  # of a module, of the program bcd
+COMPILED = "/.sim/compiled" if ROOT == "/" else os.path.join(LIBRARY, ".build", "compiled")
 REFUSED = ("ansible.modules.", "ansible_collections.ansible.")
 
 
@@ -88,4 +92,5 @@ def uname() -> os.uname_result:
 
 REAL_UNAME = os.uname
 os.uname = uname
+sim_compiled.keep_in(COMPILED)
 sys.meta_path.insert(0, Finder())

@@ -249,7 +249,7 @@ def test_a_source_that_comes_too_late_is_explained(site: Fleet) -> None:
     assert "$.pools[0] has no host" in seen.err
     assert "-i hosts.yml -i fleet.yml" in seen.err
     played = site.play("bettercompute.bcd.converge", "fleet.yml", "hosts.yml")
-    assert played.rc == 2
+    assert played.rc in (2, 8)  # 8: of ansible-core 2.16, where a play with a host that failed is ended
     assert "the FleetConfig was read before the source of the host" in " ".join(played.out.split())
 
 
@@ -382,6 +382,10 @@ def test_a_changed_layout_waits_for_gpus_that_are_held(site: Fleet) -> None:
         assert f"{MIG}: note: mig-layout: the pool's layout all-1g.10gb waits for GPU 0 (allocation a1)" in said
         assert "the host keeps 3g.40gb:2 until they are free" in said
         assert instances(host) == before
+    told = json.loads((site.scratch / "bcd-report" / "fleet.json").read_text(encoding="utf-8"))["hosts"][MIG]
+    assert (told["pool"], told["drift"]) == ("gpus", [])
+    [notes] = [unit["notes"] for unit in told["units"] if unit["unit"] == "mig-layout"]
+    assert any("waits for GPU 0 (allocation a1)" in note for note in notes)
 
     # Free, it is changed, and nothing is said of it any more.
     site.write("held.json", {"bcd_devices_assignments": []})

@@ -3,7 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
 # Everything lands in the checkout: .venv (the newest Python of this machine), .build (all the rest).
-# Only the lab needs packages of the distribution, and only `make lab` and `make test` ask for them.
+# Only the lab and the browser's tests need packages of the distribution, and only `make lab`, `make browser` and
+# `make test` ask for them.
 
 SHELL := /bin/bash
 .SHELLFLAGS := -e -o pipefail -c
@@ -108,6 +109,11 @@ matrix: sim oldest  ## Both
 .PHONY: molecule
 molecule: $(VENV)/.develop  ## Molecule scenarios on simulated hosts
 	@$(RUN) tests.tools.run_molecule
+
+.PHONY: browser
+browser: $(VENV)/.develop  ## The report's page in a real Chromium; as root, installs it where it is not there
+	@$(RUN) tests.browser.chromium
+	@$(VENV)/bin/pytest --junitxml=$(RESULTS)/browser.xml tests/browser
 
 .PHONY: lab-packages
 lab-packages: $(VENV)/.develop

@@ -22,6 +22,8 @@ from .report_page_matrix import column_names, matrix
 from .report_page_stories import Stories, stories_section
 from .report_page_words import MARKS, failing_first, shown
 
+# With scripts, what the browser need not lay out before the script has taken it over.
+EARLY = Html('document.documentElement.classList.add("scripted");')
 SOURCES = {"plan": "Planned", "status": "Seen"}
 STYLES, SCRIPTS = ("report_page.css",), ("report_page_rows.js", "report_page_panel.js")
 
@@ -62,7 +64,7 @@ def _head(style: Html, script: Html) -> Html:
     policy = (
         "default-src 'none'",
         f"style-src 'sha256-{_digest(style)}'",
-        f"script-src 'sha256-{_digest(script)}'",
+        f"script-src 'sha256-{_digest(EARLY)}' 'sha256-{_digest(script)}'",
         "base-uri 'none'",
         "form-action 'none'",
         "require-trusted-types-for 'script'",
@@ -75,6 +77,7 @@ def _head(style: Html, script: Html) -> Html:
         element("meta", name="color-scheme", content="light dark"),
         element("title", "Fleet report"),
         element("style", style),
+        element("script", EARLY),
     )
 
 

@@ -42,16 +42,16 @@ class Pictures:
         """All GPUs of a host; nothing where there are none, or none are known."""
         if not gpus:
             return Html()
-        return element("article", element("h4", counted(len(gpus), "GPU")), *map(self._gpu, gpus), class_="gpus")
+        kinds = list(map(_kind, gpus))
+        alike = kinds[0] if len(set(kinds)) == 1 else ""  # said once
+        head = element("h4", counted(len(gpus), "GPU"), f": {alike}" if alike else "")
+        each = (self._gpu(gpu, "" if alike else kind) for gpu, kind in zip(gpus, kinds))
+        return element("article", head, *each, class_="gpus")
 
-    def _gpu(self, gpu: Gpu) -> Html:
+    def _gpu(self, gpu: Gpu, kind: str) -> Html:
         number = "-" if gpu.get("index") is None else str(gpu["index"])
-        head = element(
-            "p",
-            element("strong", f"{number} {gpu.get('name') or 'GPU'}"),
-            f" {_mode(gpu)} ",
-            element("code", str(gpu.get("uuid") or gpu.get("pci") or "")),
-        )
+        name = element("code", str(gpu.get("uuid") or gpu.get("pci") or ""))
+        head = element("p", element("b", number), f" {kind} " if kind else " ", name)
         return element("div", head, self._picture(gpu), *_use(gpu))
 
     def _picture(self, gpu: Gpu) -> Html:
@@ -70,6 +70,10 @@ class Pictures:
             role="img",
             aria_label="who has it is not known" if unknown else told,
         )
+
+
+def _kind(gpu: Gpu) -> str:
+    return f"{gpu.get('name') or 'unknown'}, {_mode(gpu)}"
 
 
 def _mode(gpu: Gpu) -> str:

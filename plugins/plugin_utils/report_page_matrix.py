@@ -60,7 +60,7 @@ def _row(name: str, host: Mapping[str, Any], link: Html, units: list[str], stori
     told = {key: value for key, value in (("data_why", waits), ("data_is", marked)) if value}
     return element(
         "tr",
-        element("th", link, scope="row"),
+        element("th", link),
         element("td", badge(shown(host))),
         *([element("td", str(host.get("pool") or "-"))] if pooled else []),
         *_cells(name, host, units, stories),

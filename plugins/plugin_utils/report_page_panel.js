@@ -177,7 +177,6 @@ function begin() {
   else if (panel.open) panel.close();
 }
 form.hidden = false;
-byId("each").hidden = true;
 draw();
 begin();
 addEventListener("hashchange", begin);

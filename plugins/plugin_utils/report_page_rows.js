@@ -38,15 +38,16 @@ let at = { row: 0, column: 0 }; // the cell that Tab leads to
 // -- what a row says
 
 // The host's part of the page, and the stories that it leads to: a search finds an allocation, or a word of a message.
-const told = new Map();
-function words(id) {
-  if (!told.has(id)) told.set(id, byId(id).textContent.toLowerCase());
-  return told.get(id);
+const stories = new Map();
+function storyOf(link) {
+  const id = link.hash.slice(1);
+  if (!stories.has(id)) stories.set(id, byId(id).querySelector("article").textContent);
+  return stories.get(id);
 }
 function textOf(row) {
   if (row.text === null) {
-    const stories = [...byId(row.part).querySelectorAll(".units a")].map((link) => words(link.hash.slice(1)));
-    row.text = [row.name.toLowerCase(), words(row.part), ...stories].join("\n");
+    const part = byId(row.part);
+    row.text = [part.textContent, ...[...part.querySelectorAll(".units a")].map(storyOf)].join("\n").toLowerCase();
   }
   return row.text;
 }
@@ -87,8 +88,13 @@ function ordered(some) {
   return keyed.map((pair) => pair[1]);
 }
 
-const last = document.createElement("tr"); // comes into sight where more rows are wanted
-new IntersectionObserver((seen) => seen.some((each) => each.isIntersecting) && more()).observe(last);
+// More rows come before their end is in sight: of the table where that scrolls, or of the page.
+function follow() {
+  const end = () => body.lastElementChild.getBoundingClientRect().bottom;
+  while (shown < found.length && end() < 2 * innerHeight) more();
+}
+table.parentNode.addEventListener("scroll", follow, { passive: true });
+addEventListener("scroll", follow, { passive: true });
 
 function more(count = SOME) {
   const next = found.slice(shown, shown + count);
@@ -97,9 +103,7 @@ function more(count = SOME) {
     for (const link of row.line.querySelectorAll("a")) link.tabIndex = -1;
   }
   shown += next.length;
-  last.remove();
   body.append(...next.map((row) => row.line));
-  if (shown < found.length) body.append(last);
 }
 
 function draw() {
@@ -174,12 +178,15 @@ form.querySelector("button").before(sorter);
 
 // -- keys: one stop for Tab, arrows from there
 
+let stopped; // the cell that has it
 function stop(row, column) {
-  cellAt(at)?.removeAttribute("tabindex");
   at = { row, column };
-  cellAt(at)?.setAttribute("tabindex", "0");
+  const cell = found[row]?.line.cells[column];
+  if (cell === stopped) return; // it would lose the focus
+  stopped?.removeAttribute("tabindex");
+  stopped = cell;
+  cell?.setAttribute("tabindex", "0");
 }
-const cellAt = (place) => (found[place.row] ? found[place.row].line.cells[place.column] : undefined);
 
 const MOVES = {
   ArrowUp: () => [at.row - 1, at.column],
@@ -200,7 +207,7 @@ body.addEventListener("keydown", (event) => {
   const next = Math.max(0, Math.min(found.length - 1, row));
   if (next >= shown) more(next - shown + SOME);
   stop(next, Math.max(0, Math.min(columns.length - 1, column)));
-  cellAt(at).focus();
+  stopped?.focus();
 });
 body.addEventListener("focusin", (event) => {
   const cell = event.target.closest("th, td");

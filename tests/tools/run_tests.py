@@ -24,6 +24,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import NamedTuple
 
+from tests.browser import chromium
 from tests.tools import results
 from tests.tools.processes import Started, end_with_the_block
 from tests.tools.results import Result
@@ -70,6 +71,7 @@ PARTS = (
     Part("oldest", "roles and modules on simulated hosts, ansible-core 2.16"),
     Part("molecule", "molecule scenarios on simulated hosts"),
     Part("demo", "the demo"),
+    Part("browser", "the report's page in a real Chromium", chromium.missing),
     Part("lab", "a real Debian in QEMU", lab_missing, beside=True, first="lab-packages"),
 )
 

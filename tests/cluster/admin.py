@@ -18,6 +18,10 @@ Object = dict[str, Any]
 def run(cluster: Cluster, words: list[str]) -> str:
     """One command line, as words; raises ValueError with kubectl's complaint."""
     program, verb, kind, *rest = [word for word in words if word != "--overwrite"]
+    if program == "kubectl" and verb in ("cordon", "uncordon") and kind in cluster.nodes:
+        cluster.nodes[kind]["spec"]["unschedulable"] = verb == "cordon"
+        cluster.put(cluster.nodes[kind])
+        return f"node/{kind} {verb}ed"
     if program != "kubectl" or kind not in ("node", "nodes", "no"):
         raise ValueError(f"this admin does not know: {' '.join(words)}")
     name, *changes = rest

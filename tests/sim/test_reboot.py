@@ -23,6 +23,7 @@ NESTED = {"kernel-modules": {"load": ["kvm_intel"], "options": {"kvm_intel": "ne
 TWO_REBOOTS = {**ISOLATED, "iommu": {}}
 BOOT_ID = "/proc/sys/kernel/random/boot_id"
 POOL_A, POOL_B = {"bcd_pool": "a"}, {"bcd_pool": "b"}
+KEPT = "allocations hold its devices, alloc_1: release them, or reboot it under them with -e bcd_reboot_with_holds=true"
 HELD = "/etc/cdi/bcd-alloc_1.json"
 
 Maker = Callable[..., Fleet]
@@ -152,8 +153,7 @@ def test_a_dry_run_says_the_waves_and_who_is_left_out(make: Maker, arguments: tu
         "the pool a: 3 hosts, at most 1 unavailable at a time, room for 1",
         "  wave 1: one-01",
         "  wave 2: two-01",
-        "left out, held-01: allocations hold its devices, alloc_1: release them, or reboot it under them with -e "
-        + "bcd_reboot_with_holds=true",
+        f"left out, held-01: {KEPT}",
     ]
     assert end(played)["rebooted"] == []
     assert end(played)["waves"] == [["one-01"], ["two-01"]]

@@ -22,7 +22,7 @@ RUN = {
     "source": TEXT,
     "summary": COUNTS,
     "pools": ByName(COUNTS),
-    "hosts": ByName({"state": TEXT, "drift": Each(TEXT), "waits": Each(TEXT)}),
+    "hosts": ByName({"state": TEXT, "drift": Each(TEXT), "failing": Each(TEXT), "waits": Each(TEXT)}),
 }
 
 
@@ -34,7 +34,7 @@ def name_of(document: Mapping[str, Any], now: datetime) -> str:
 def run_of(document: Mapping[str, Any], now: datetime) -> dict[str, Any]:
     """What is kept of a document: its `at` (UTC, "2026-12-01T04:05:06Z"), `source`, `summary`, `hosts`.
 
-    Of each host its `state`, the units that `drift`, and for what it `waits`: the reasons, each once.
+    Of each host its `state`, the units that `drift` and those `failing`, and for what it `waits`: the reasons, each once.
     """
     return {
         "at": f"{now:%Y-%m-%dT%H:%M:%SZ}",
@@ -46,7 +46,8 @@ def run_of(document: Mapping[str, Any], now: datetime) -> dict[str, Any]:
 
 def _host(host: Mapping[str, Any]) -> dict[str, Any]:
     waits = {wait["reason"] for unit in host["units"] for wait in unit["pending"]}
-    return {"state": host["state"], "drift": list(host["drift"]), "waits": sorted(waits)}
+    failing = list(host["failing"])
+    return {"state": host["state"], "drift": list(host["drift"]), "failing": failing, "waits": sorted(waits)}
 
 
 def newest(names: Iterable[str], keep: int) -> tuple[list[str], list[str]]:

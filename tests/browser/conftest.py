@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
 from tests.browser import chromium, fleet_sample
 
@@ -39,7 +39,7 @@ def fleet(count: int) -> str:
 def look(browser: Browser, tmp_path: Path) -> Iterator[Look]:
     """Opens a page: `what` is HTML, or how many hosts the fleet has."""
     complaints: list[str] = []
-    opened = []
+    opened: list[BrowserContext] = []
 
     def look(what: str | int, fragment: str = "", width: int = 1280, height: int = 900, **options: Any) -> Page:
         path = tmp_path / f"{len(opened)}.html"

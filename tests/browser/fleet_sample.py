@@ -13,10 +13,12 @@ from __future__ import annotations
 import copy
 import sys
 from collections.abc import Iterator
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from ansible_collections.bettercompute.bcd.plugins.plugin_utils.report import fleet_document
+from ansible_collections.bettercompute.bcd.plugins.plugin_utils.report_history import run_of
 from ansible_collections.bettercompute.bcd.plugins.plugin_utils.report_page import render_page
 
 GIB = 1 << 30
@@ -273,15 +275,7 @@ def document_of(count: int) -> dict[str, Any]:
 
 def runs_of(document: dict[str, Any], count: int = 14) -> list[dict[str, Any]]:
     """So many runs, the last of which is the document's: before it more hosts waited, and one pool had not come yet."""
-    last = {
-        "at": "2026-12-01T04:05:06Z",
-        "source": document["source"],
-        "summary": document["summary"],
-        "hosts": {
-            name: {"state": host["state"], "failing": host["failing"], "drift": host["drift"], "waits": []}
-            for name, host in document["hosts"].items()
-        },
-    }
+    last = run_of(document, datetime(2026, 12, 1, 4, 5, 6, tzinfo=timezone.utc))
     runs = [last]
     for back in range(1, count):
         run = copy.deepcopy(runs[-1])

@@ -62,7 +62,10 @@ def test_a_report_is_a_document_a_page_a_document_a_host_and_what_is_kept_of_the
         "at": "2026-12-01T04:05:06Z",
         "source": "plan",
         "summary": document["summary"],
-        "hosts": {host: {"state": "progressing", "drift": ["sysctl"], "waits": ["RebootRequired"]} for host in "ab"},
+        "hosts": {
+            host: {"state": "progressing", "drift": ["sysctl"], "failing": [], "waits": ["RebootRequired"]}
+            for host in "ab"
+        },
     }
     assert {oct((folder / name).stat().st_mode & 0o777) for name in names(folder)} == {"0o644"}
 

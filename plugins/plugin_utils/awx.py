@@ -173,9 +173,9 @@ def calls(wanted: Mapping[str, Any], ids: Mapping[str, Any], there: Mapping[str,
 
 
 def undone(wanted: Mapping[str, Any], ids: Mapping[str, Any]) -> list[Call]:
-    """What a check says of an object that is not there: it, and what it would be given."""
+    """What an object that is not there would be given once it was made."""
     there = {**body(wanted.get("fields") or {}, ids), "id": 0}
-    return [creation(wanted, ids), *survey(wanted, there, None), *related(wanted, ids, there)]
+    return [*survey(wanted, there, None), *related(wanted, ids, there)]
 
 
 def remembered(wanted: Mapping[str, Any], there: Mapping[str, Any]) -> dict[str, int]:
@@ -218,14 +218,20 @@ def told(results: Any) -> list[str]:
     ]
 
 
+def survey_look(wanted: Mapping[str, Any], there: Mapping[str, Any]) -> Call:
+    """The look at the survey that it has."""
+    path = f"/{wanted['kind']}/{there['id']}/survey_spec/"
+    return {"id": wanted["id"], "path": path, "says": f"look at the survey of {named(wanted)}"}
+
+
 def level_step(
     level: list[Mapping[str, Any]], ids: Mapping[str, Any], looked: Any = None, made: Any = None, surveys: Any = None
 ) -> dict[str, Any]:
     """What the playbook goes by in a level; more of it is known with each registered result that is given.
 
     Returns the calls to make in turn, `looks`, `creations`, `surveys` (looks at them) and `calls`; then `says`, what
-    was made and what is to be sent, and `numbers` for the levels behind. Raises ValueError where AWX has something else
-    than what can be.
+    was made, and what is still to be made and sent, and `numbers` for the levels behind. Raises ValueError where AWX
+    has something else than what can be.
     """
     objects = expanded(level)
     at = {str(each["id"]): look(each, ids) for each in objects}
@@ -239,19 +245,12 @@ def level_step(
     for each in objects:
         known.update(remembered(each, there[str(each["id"])]))
     step["creations"] = [{"id": each["id"], **creation(each, known)} for each in objects if not there[str(each["id"])]]
-    step["surveys"] = [
-        {
-            "id": name,
-            "path": f"/{each['kind']}/{there[name]['id']}/survey_spec/",
-            "says": f"look at the survey of {name}",
-        }
-        for name, each in ((str(each["id"]), each) for each in objects)
-        if "survey" in each and there[name] and name not in new
-    ]
+    old = [each for each in objects if there[str(each["id"])] and str(each["id"]) not in new]
+    step["surveys"] = [survey_look(each, there[str(each["id"])]) for each in old if "survey" in each]
     step["calls"] = []
     for each in objects:
         own = there[str(each["id"])]
         step["calls"] += calls(each, known, own, asked.get(str(each["id"]))) if own else undone(each, known)
-    step["says"] = told(made) + [call["says"] for call in step["calls"]]
+    step["says"] = told(made) + [call["says"] for call in (*step["creations"], *step["calls"])]
     step["numbers"] = {name: value for name, value in known.items() if name not in ids}
     return step

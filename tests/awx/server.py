@@ -31,18 +31,21 @@ class Call(NamedTuple):
 
 
 class Awx:
-    """An AWX at `url` while the block lasts."""
+    """An AWX, at `url` while a block over it lasts."""
+
+    server: ThreadingHTTPServer
+    url: str
 
     def __init__(self, root: str = "/api/v2") -> None:
         self.store = Store()
         self.root = root
         self.calls: list[Call] = []
         self.forbidden = False  # the account may look, and change nothing
+
+    def __enter__(self) -> Awx:
         handler = type("Handler", (Handler,), {"awx": self})
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
         self.url = f"http://127.0.0.1:{self.server.server_address[1]}"
-
-    def __enter__(self) -> Awx:
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
         return self
 

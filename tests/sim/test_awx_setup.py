@@ -1,0 +1,185 @@
+# Copyright (c) 2026 bettercompute
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The playbook awx_setup, run by the real ansible-playbook against a stand-in for AWX."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.awx.server import LOGIN, TOKEN, Awx
+from tests.sim import controller
+from tests.sim.controller import Played
+
+newest_core = pytest.mark.newest_core
+NODES = "workflow_job_template_nodes"
+PAGE = Path(controller.CHECKOUT) / "docs" / "awx.md"
+# The file of the documentation's example; then what a test needs beside it.
+(EXAMPLE,) = re.findall(r"^```yaml\n# awx.yml\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+SETTINGS = {**yaml.safe_load(EXAMPLE), "bcd_awx_token": TOKEN, "bcd_awx_name": "bcd & co/ü #1", "bcd_awx_delay": 1}
+
+
+@pytest.fixture
+def awx() -> Iterator[Awx]:
+    """An empty AWX."""
+    with Awx() as served:
+        yield served
+
+
+def setup(awx: Awx, scratch: Path, *arguments: str, **settings: Any) -> Played:
+    """Run awx_setup; `settings` over SETTINGS, None takes one away."""
+    given = {name: value for name, value in {**SETTINGS, **settings}.items() if value is not None}
+    given.setdefault("bcd_awx_url", awx.url)
+    awx.calls.clear()
+    words = ("-e", json.dumps(given), *arguments)
+    return controller.playbook(str(scratch), "localhost,", "bettercompute.bcd.awx_setup", *words)
+
+
+def changed(played: Played) -> list[str]:
+    """What a run says that it did or would do."""
+    lines = [line.strip() for line in played.out.splitlines()]
+    words = ("- create ", "- change ", "- set ", "- add ", "- take ", "- remove ")
+    return [line[2:].strip("'") for line in lines if line.startswith(words)]
+
+
+def named(awx: Awx, kind: str, ending: str) -> dict[str, Any]:
+    """The object whose name is ours with this ending."""
+    return awx.one(kind, name=f"bcd & co/ü #1 {ending}")
+
+
+def test_an_empty_awx_is_set_up_kept_and_put_back(awx: Awx, tmp_path: Path) -> None:
+    checked = setup(awx, tmp_path, "--check")
+    assert checked.rc == 0, checked.out
+    assert awx.changes() == []
+
+    made = setup(awx, tmp_path)
+    assert made.rc == 0, made.out
+    assert changed(made) == changed(checked)
+    assert len(changed(made)) > 30
+
+    project = named(awx, "projects", "project")
+    source = named(awx, "inventory_sources", "FleetConfig")
+    assert (project["scm_url"], project["status"]) == ("https://git.example.com/fleet.git", "successful")
+    assert (source["source_project"], source["source_path"]) == (project["id"], "fleet.json")
+    assert json.loads(source["source_vars"])["ANSIBLE_INVENTORY_ENABLED"].startswith("bettercompute.bcd.fleet,")
+    credential = awx.one("credentials")["id"]
+    for playbook in ("converge", "plan", "status", "doctor", "reboot"):
+        template = named(awx, "job_templates", playbook)
+        assert template["playbook"] == f"{playbook}.yml"
+        assert template["credentials"] == [credential]
+        assert template["allow_simultaneous"] is False
+        assert template["survey_enabled"] is True
+        assert template["survey"]["spec"][0]["variable"] == "bcd_hosts"
+        assert template["extra_vars"] == '{"bcd_report_dir": "/var/lib/bcd-report"}'
+        # A sliced reboot would take each slice for the whole pool, and so would a limited one.
+        assert template["job_slice_count"] == (1 if playbook == "reboot" else 4)
+        assert template["ask_limit_on_launch"] is (playbook != "reboot")
+    asked = {question["variable"] for question in named(awx, "job_templates", "reboot")["survey"]["spec"]}
+    assert asked == {
+        *("bcd_hosts", "bcd_reboot_max_unavailable", "bcd_reboot_drain", "bcd_reboot_with_holds", "bcd_reboot_dry_run")
+    }
+    workflow = named(awx, "workflow_job_templates", "converge and reboot")
+    nodes = {row["id"]: row for row in awx.store.rows[NODES].values()}
+    order, node = [], awx.one(NODES, identifier="converge", workflow_job_template=workflow["id"])
+    while node:
+        following = [(edge, each) for edge in ("always_nodes", "success_nodes", "failure_nodes") for each in node[edge]]
+        order.append((node["identifier"], following[0][0] if following else ""))
+        assert len(following) < 2
+        node = nodes[following[0][1]] if following else {}
+    # What fails before a person is asked does not end it: the last converge meets it again, and fails the workflow.
+    assert order == [
+        ("converge", "always_nodes"),
+        ("status", "always_nodes"),
+        ("approve", "success_nodes"),
+        ("reboot", "success_nodes"),
+        ("converge-again", ""),
+    ]
+    approval = awx.one("workflow_approval_templates")
+    assert awx.one(NODES, identifier="approve")["unified_job_template"] == approval["id"]
+    schedule = awx.one("schedules")
+    assert schedule["unified_job_template"] == named(awx, "job_templates", "plan")["id"]
+
+    quiet = setup(awx, tmp_path)
+    assert quiet.rc == 0, quiet.out
+    assert (changed(quiet), awx.changes()) == ([], [])
+    assert "changed=0" in quiet.out
+
+    named(awx, "job_templates", "reboot")["survey"]["spec"].pop()
+    named(awx, "job_templates", "reboot")["job_slice_count"] = 3
+    stray = awx.store.add(NODES, workflow_job_template=workflow["id"], identifier="mine")
+    awx.one(NODES, identifier="status")["success_nodes"].append(stray)
+    schedule["enabled"] = False
+    mended = setup(awx, tmp_path)
+    assert mended.rc == 0, mended.out
+    assert changed(mended) == [
+        'change job_slice_count of job template "bcd & co/ü #1 reboot"',
+        'set the survey of job template "bcd & co/ü #1 reboot"',
+        'take one of the success_nodes of workflow job template node "status" away',
+        'change enabled of schedule "bcd & co/ü #1 drift"',
+        "remove node mine",
+    ]
+    assert len(named(awx, "job_templates", "reboot")["survey"]["spec"]) == 5
+    assert stray not in awx.store.rows[NODES]
+    assert TOKEN not in "".join(made.out + made.err + mended.out + checked.out)
+
+
+@newest_core
+@pytest.mark.parametrize(
+    ("settings", "prepared", "said"),
+    [
+        ({"bcd_awx_token": "fedcba.9876543210fedcba"}, {}, "answered 401 (detail: Authentication credentials"),
+        ({"bcd_awx_url": "http://127.0.0.1:9"}, {}, "no answer from http://127.0.0.1:9/api/v2/organizations/"),
+        ({"bcd_awx_api": "/api/controller/v2"}, {}, "see bcd_awx_api"),
+        ({"bcd_awx_credentials": ["lost"]}, {}, 'AWX has no credential "lost"'),
+        ({"bcd_awx_organization": "lost"}, {}, 'AWX has no organization "lost"'),
+        ({}, {"forbidden": True}, "is to be an administrator of the organization"),
+        ({}, {"sync": ["pending", "failed"]}, "its state is failed: see the output of its last sync, job 4711"),
+        ({"bcd_awx_wait": 2}, {"sync": ["pending"]}, "its state is pending"),
+        ({}, {"playbooks": ("site.yml",)}, "playbook: Playbook not found for project: see bcd_awx_playbooks"),
+        ({"bcd_awx_drift": "RRULE:FREQ=DAILY"}, {}, 'cannot create schedule "bcd & co/ü #1 drift"'),
+        ({"bcd_awx_project_url": None}, {}, "awx_setup needs bcd_awx_project_url"),
+    ],
+    ids=lambda value: next(iter(value), "") if isinstance(value, dict) else "",
+)
+def test_what_is_refused_says_which_object_and_the_next_move(
+    awx: Awx, tmp_path: Path, settings: dict[str, Any], prepared: dict[str, Any], said: str
+) -> None:
+    for name, value in prepared.items():
+        setattr(awx if name == "forbidden" else awx.store, name, value)
+    played = setup(awx, tmp_path, "-vvv", **settings)
+    words = " ".join((played.out + played.err).split())
+    assert played.rc == 2, words
+    assert said in words
+    assert TOKEN not in words
+
+
+@newest_core
+def test_a_login_does_as_well_and_its_password_is_not_shown(awx: Awx, tmp_path: Path) -> None:
+    played = setup(
+        awx, tmp_path, "-vvv", "--check", bcd_awx_token=None, bcd_awx_username=LOGIN[0], bcd_awx_password=LOGIN[1]
+    )
+    assert played.rc == 0, played.out
+    assert LOGIN[1] not in played.out + played.err
+
+
+@newest_core
+def test_the_rulebook_launches_what_is_declared_with_what_its_survey_asks(awx: Awx, tmp_path: Path) -> None:
+    project = Path(controller.CHECKOUT) / "docs" / "awx-project"
+    (rules,) = yaml.safe_load((project / "rulebooks" / "fleet.yml").read_text(encoding="utf-8"))
+    assert setup(awx, tmp_path, bcd_awx_name=None).rc == 0
+    actions = [rule["action"]["run_job_template"] for rule in rules["rules"]]
+    assert [action["name"] for action in actions] == ["bcd plan", "bcd doctor"]
+    for action in actions:
+        template = awx.one("job_templates", name=action["name"])
+        asked = {question["variable"] for question in template["survey"]["spec"]}
+        assert set(action["job_args"]["extra_vars"]) <= asked
+    for row in awx.store.rows["job_templates"].values():
+        assert os.path.isfile(project / row["playbook"])

@@ -64,7 +64,7 @@ def pools(hosts: Hosts) -> Html:
     if not any(groups):
         return Html()
     rows = (
-        _pool(name or "no pool", members)
+        _pool(name, members)
         for name, members in sorted(groups.items(), key=lambda item: (not item[0], item[0]))
     )
     header = ("pool", "site", "hosts", "states", "drift", "reboot", "GPUs held")
@@ -73,7 +73,7 @@ def pools(hosts: Hosts) -> Html:
 
 def _pool(name: str, members: list[Mapping[str, Any]]) -> Iterator[str]:
     states = [shown(host) for host in members]
-    yield element("span", name, data_pool=name)
+    yield element("span", name, data_pool=name) if name else "no pool"
     yield ", ".join(sorted({str(host["site"]) for host in members if host.get("site")})) or "-"
     yield f"{len(members):,}"
     yield element(

@@ -19,10 +19,9 @@ def lines(plan: Mapping[str, Any], variables: Mapping[str, Any]) -> list[str]:
     for pool, shown in plan["pools"].items():
         if shown["waves"]:
             gone = f", {len(shown['unavailable'])} unavailable now" if shown["unavailable"] else ""
-            found.append(
-                f"{called(pool)}: {shown['size']} hosts{gone}, at most {shown['allowed']} unavailable at a time, room "
-                f"for {shown['room']}"
-            )
+            size = f"{shown['size']} host{'' if shown['size'] == 1 else 's'}"
+            most = f"at most {shown['allowed']} unavailable at a time, room for {shown['room']}"
+            found.append(f"{called(pool)}: {size}{gone}, {most}")
         for number, wave in enumerate(shown["waves"], 1):
             found.append(f"  wave {number}: " + ", ".join(_member(host, plan["turns"][host]) for host in wave))
     found += [f"left out, {host}: {why}" for host, why in plan["left_out"].items()]

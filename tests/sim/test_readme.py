@@ -147,11 +147,16 @@ def test_the_commands_for_gpus_lead_from_no_driver_to_a_converged_host(readers: 
 def test_the_commands_for_a_fleet_lead_from_one_document_to_both_kinds_of_hosts(readers: Path, tmp_path: Path) -> None:
     kinds = [fleet.Hosts("sandbox", SANDBOX), fleet.Hosts("gpu", PROFILES["h100-bare"])]
     Path(fleet.make(str(tmp_path / "both"), kinds)).rename(readers / "simulated-fleet.yml")
-    [(_unused, converged)] = play_all(readers, "fleet.yml")
+    (_unused, converged), (_unused, planned), (_unused, rebooted) = play_all(readers, "fleet.yml")
     report = converged.partition("PASS REPORT")[2]
     row = r"^sandbox-01 +progressing +kernel-modules, sysctl, hugepages, cpu +RebootRequired: hugepages, cpu +-$"
     assert re.search(row, report, re.MULTILINE)
     assert re.search(r"^gpu-01 +converged +nvidia-driver, fabric-manager, ", report, re.MULTILINE)
+    assert "sandbox-01: a reboot is due, of which the units say: hugepages: " in " ".join(planned.split())
+    assert "the pool sandbox-fra: 1 host, at most 1 unavailable at a time" in " ".join(planned.split())
+    assert "rebooted and proved, 1: sandbox-01" in rebooted
+    sandbox = SimulatedHost(str(tmp_path / "both" / "trees" / "sandbox-01"))
+    assert sandbox.read("/sys/devices/system/cpu/isolated") == "4-63,68-127\n"
     [graph] = [shlex.split(line) for line in commands() if line.startswith("ansible-inventory")]
     done = subprocess.run(
         [str(Path(sys.executable).with_name(graph[0])), *graph[1:]],

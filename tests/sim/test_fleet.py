@@ -362,15 +362,15 @@ def test_a_changed_layout_waits_for_gpus_that_are_held(site: Fleet) -> None:
     host = site.host(MIG)
     site.write("fleet.json", gpu_fleet("3g.40gb:2"))
     site.sources.append("fleet.json")
-    assert site.converge().units(MIG)["mig-layout"]["state"] == "converged"
-    before = instances(host)
-    assert before == [["3g.40gb", "3g.40gb"]] * 2
-
     with host.gpus() as gpus:
         device = {"id": f"{gpus.cards[0].uuid}/gi1/ci0", "device_class": "gpu.mig"}
     held = {"bcd_devices_assignments": [{"allocation_id": "a1", "binding": "BINDING_HOLD", "devices": [device]}]}
     site.write("held.json", held)
-    assert "a1" in site.converge("-e", "@held.json").played.out
+    first = site.converge("-e", "@held.json")
+    assert first.units(MIG)["mig-layout"]["state"] == "converged"
+    assert host.read("/etc/cdi/bcd-a1.json") is not None
+    before = instances(host)
+    assert before == [["3g.40gb", "3g.40gb"]] * 2
 
     # Both GPUs keep their layout, though one of them is free; the run says what waits, and for whom.
     site.write("fleet.json", gpu_fleet("all-1g.10gb"))

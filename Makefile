@@ -97,11 +97,12 @@ hosts: $(BUILD)/host-oldest/.ready  ## The modules' code under the oldest Python
 
 .PHONY: sim
 sim: $(VENV)/.develop  ## Roles and modules on simulated hosts, newest ansible-core
-	@$(VENV)/bin/pytest -n $(JOBS) --junitxml=$(RESULTS)/sim.xml $(SIMULATOR) $(PLAYED)
+	@$(VENV)/bin/pytest -n $(JOBS) --dist worksteal --junitxml=$(RESULTS)/sim.xml $(SIMULATOR) $(PLAYED)
 
 .PHONY: oldest
 oldest: $(BUILD)/old-core/.ready  ## The same on the oldest ansible-core, but for what is not Ansible's doing
-	@$(BUILD)/old-core/bin/pytest -n $(JOBS) --junitxml=$(RESULTS)/oldest.xml -m "not newest_core" $(PLAYED)
+	@$(BUILD)/old-core/bin/pytest -n $(JOBS) --dist worksteal --junitxml=$(RESULTS)/oldest.xml \
+		-m "not newest_core" $(PLAYED)
 
 .PHONY: matrix
 matrix: sim oldest  ## Both

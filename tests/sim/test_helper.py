@@ -352,6 +352,7 @@ PLANE = pki.ControlPlane()
 MEMORY = f"{STATE}/helper-intent.json"
 
 
+@newest_core
 def test_a_signed_host_takes_what_is_signed_and_nothing_else(tmp_path: Path) -> None:
     site = as_account(tmp_path)
     helper.configure(site.host.tree, PLANE.config())

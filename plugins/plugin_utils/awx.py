@@ -17,7 +17,7 @@ Objects come in levels. One refers to those of levels before its own; edges and 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import urlencode
 
@@ -189,7 +189,7 @@ def remembered(wanted: Mapping[str, Any], there: Mapping[str, Any]) -> dict[str,
     return numbers
 
 
-def expanded(level: list[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+def expanded(level: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     """The declared objects of a level, each by itself."""
     objects: list[Mapping[str, Any]] = []
     for entry in level:
@@ -225,7 +225,11 @@ def survey_look(wanted: Mapping[str, Any], there: Mapping[str, Any]) -> Call:
 
 
 def level_step(
-    level: list[Mapping[str, Any]], ids: Mapping[str, Any], looked: Any = None, made: Any = None, surveys: Any = None
+    level: Sequence[Mapping[str, Any]],
+    ids: Mapping[str, Any],
+    looked: Any = None,
+    made: Any = None,
+    surveys: Any = None,
 ) -> dict[str, Any]:
     """What the playbook goes by in a level; more of it is known with each registered result that is given.
 

@@ -78,6 +78,6 @@ def test_a_host_fetches_the_repository_and_converges_itself(tmp_path: Path) -> N
         return done.stdout
 
     assert re.search(r"^node-01 +: ok=\d+ +changed=1 ", pull(), re.MULTILINE)
-    assert "tun\n" in SimulatedHost(trees["node-01"]).read("/etc/modules-load.d/bcd.conf")
+    assert "tun" in (SimulatedHost(trees["node-01"]).read("/etc/modules-load.d/bcd.conf") or "").splitlines()
     assert not Path(trees["node-02"], "etc/modules-load.d/bcd.conf").exists()
     assert re.search(r"^node-01 +: ok=\d+ +changed=0 ", pull(), re.MULTILINE)

@@ -10,7 +10,6 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -121,7 +120,7 @@ def source_vars() -> dict[str, str]:
 
 
 @pytest.fixture
-def awx(tmp_path: Path) -> Iterator[Awx]:
+def awx(tmp_path: Path) -> Awx:
     """A project with a FleetConfig of three simulated hosts, and its inventory as AWX takes it from there."""
     fleet.make(str(tmp_path), [fleet.Hosts("node", PROFILES["debian"], 3)])
     trees = {f"node-0{number}": str(tmp_path / "trees" / f"node-0{number}") for number in (1, 2, 3)}

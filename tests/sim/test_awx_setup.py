@@ -139,12 +139,10 @@ def test_an_empty_awx_is_set_up_kept_and_put_back(awx: Awx, tmp_path: Path) -> N
         ({"bcd_awx_url": "http://127.0.0.1:9"}, {}, "no answer from http://127.0.0.1:9/api/v2/organizations/"),
         ({"bcd_awx_api": "/api/controller/v2"}, {}, "see bcd_awx_api"),
         ({"bcd_awx_credentials": ["lost"]}, {}, 'AWX has no credential "lost"'),
-        ({"bcd_awx_organization": "lost"}, {}, 'AWX has no organization "lost"'),
         ({}, {"forbidden": True}, "is to be an administrator of the organization"),
         ({}, {"sync": ["pending", "failed"]}, "its state is failed: see the output of its last sync, job 4711"),
         ({"bcd_awx_wait": 2}, {"sync": ["pending"]}, "its state is pending"),
         ({}, {"playbooks": ("site.yml",)}, "playbook: Playbook not found for project: see bcd_awx_playbooks"),
-        ({"bcd_awx_drift": "RRULE:FREQ=DAILY"}, {}, 'cannot create schedule "bcd & co/ü #1 drift"'),
         ({"bcd_awx_project_url": None}, {}, "awx_setup needs bcd_awx_project_url"),
     ],
     ids=lambda value: next(iter(value), "") if isinstance(value, dict) else "",
@@ -168,6 +166,14 @@ def test_a_login_does_as_well_and_its_password_is_not_shown(awx: Awx, tmp_path: 
     )
     assert played.rc == 0, played.out
     assert LOGIN[1] not in played.out + played.err
+
+
+@newest_core
+def test_the_page_has_every_variable_and_no_other() -> None:
+    settings = Path(controller.CHECKOUT) / "playbooks" / "vars" / "awx_settings.yml"
+    taken = set(re.findall(r"(bcd_awx_\w+) \| default", settings.read_text(encoding="utf-8")))
+    assert len(taken) > 20
+    assert set(re.findall(r"bcd_awx_\w+", PAGE.read_text(encoding="utf-8"))) == taken
 
 
 @newest_core

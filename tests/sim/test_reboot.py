@@ -208,8 +208,8 @@ def test_goes_on_with_the_proof_where_it_was_interrupted(make: Maker) -> None:
 
 
 @newest_core
-def test_knows_the_settings_without_being_told(make: Maker) -> None:
-    hosts = make(one=None)
+def test_knows_the_settings_without_being_told(tmp_path: Path) -> None:
+    hosts = build(tmp_path / "fleet", {"one": None})
     section = json.dumps({"bcd_converge_units": ISOLATED})
     assert hosts.play("converge", "-e", section).rc == 0
     played = hosts.play("reboot")
@@ -265,7 +265,7 @@ def test_a_failure_ends_its_own_pools_rollout(make: Maker) -> None:
     )
     again = hosts.play("reboot", as_json=True)
     assert again.rc != 0
-    assert planned(again)[0] == "one-01: rebooted since, and still to be looked at: cpu"
+    assert planned(again)[0] == "one-01, three-01, four-01: rebooted since, and still to be looked at: cpu"
     assert end(again)["failed"]["one-01"].startswith("still required after the reboot: cpu: ")
     assert boot(hosts.host("two")) == before
 

@@ -12,7 +12,7 @@ import shutil
 import time
 import uuid
 
-from . import gpu, initramfs, kernel, kubernetes, loaders, modules, pages, sdboot, swaps, systemd, units
+from . import gpu, initramfs, kernel, kubernetes, loaders, modules, pages, sdboot, swaps, systemd, timeline, units
 from .machine import Machine, as_cpulist, at, cpulist, drop, initrd_name, load, names, need, put, read, there
 
 DOWN = "/var/lib/sim/down"
@@ -28,13 +28,16 @@ def reboot(root: str) -> None:
     machine = load(root)
     if machine.misboot == "same-boot-id":
         return
+    timeline.note(root, timeline.DOWN)
     if machine.misboot == "never-back":
         _down(root, NEVER)
         return
-    if machine.down_seconds:
-        _down(root, time.time() + machine.down_seconds)
+    until = time.time() + machine.down_seconds if machine.down_seconds else None
+    if until is not None:
+        _down(root, until)
     before = (read(root, "/proc/cmdline") or "").strip()
     start(root, before if machine.misboot == "other-loader" else loaders.next_cmdline(root, machine))
+    timeline.note(root, timeline.UP, until)
 
 
 def _down(root: str, until: float) -> None:

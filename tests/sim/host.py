@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from . import boot, gpu, kernel, modules, played, standins
+from . import boot, gpu, kernel, modules, played, standins, timeline
 from . import machine as files
 from .helper_socket import HelperSocket
 from .tree import PROFILES, build
@@ -118,3 +118,4 @@ class SimulatedHost:
     def up(self) -> None:
         """Bring a machine that never came back to life again."""
         files.drop(self.tree, boot.DOWN)
+        timeline.note(self.tree, timeline.UP)

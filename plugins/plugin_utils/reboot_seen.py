@@ -109,7 +109,8 @@ def _node(one: Seen, facts: Mapping[str, Any], wishes: Wishes) -> Seen:
         if not said or not wishes.cordon:
             return one
         why = f"whether its Node is cordoned cannot be told: {'; '.join(line[6:] for line in said)}"
-        return one._replace(kept=why, unavailable="its Node cannot be asked for", stays=True)
+        # A proof waits too: whether its Node is to be let go after it is not known.
+        return one._replace(kept=why, unavailable="its Node cannot be asked for", stays=True, due=one.due or one.done)
     if not node:
         return one
     name = node.get("name")

@@ -102,6 +102,8 @@ def test_a_node_says_who_keeps_pods_away() -> None:
 
 def test_a_node_that_cannot_be_asked_for_counts_unless_nothing_is_cordoned() -> None:
     away = look(node=None, unreadable=["node: https://10.0.0.1:6443 does not answer"])
+    proof = look(node=None, unreadable=["node: no answer"], rebooted_for={"cpu": WAITS})
+    assert one(proof).due  # left out, and named
     found = one(away)
     assert (found.stays, found.unavailable) == (True, "its Node cannot be asked for")
     assert found.kept == "whether its Node is cordoned cannot be told: https://10.0.0.1:6443 does not answer"

@@ -167,6 +167,7 @@ function sortBy(name) {
 heads.forEach((head, column) => {
   const button = make("button", columns[column], { type: "button", className: "plain" });
   button.addEventListener("click", () => sortBy(columns[column]));
+  head.dataset.word = columns[column]; // on paper
   head.replaceChildren(button);
 });
 

@@ -222,7 +222,7 @@ def test_it_says_to_a_screen_reader_what_it_shows(look: Look) -> None:
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_all_text_has_enough_contrast(look: Look, scheme: str) -> None:
-    page = look(200, color_scheme=scheme)
+    page = look(100, color_scheme=scheme)
     open_all(page)
     assert page.evaluate(PALE) == []
     page.get_by_role("link", name=REBOOT[0], exact=True).first.click()
@@ -243,7 +243,7 @@ def test_colours_can_be_switched_and_stay(look: Look) -> None:
 
 @pytest.mark.parametrize("width", [360, 768, 1280, 1920, 2560])
 def test_no_width_makes_the_page_scroll_sideways(look: Look, width: int) -> None:
-    page = look(200, width=width)
+    page = look(100, width=width)
     open_all(page)
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     page.get_by_role("link", name=ONE, exact=True).first.click()
@@ -267,10 +267,10 @@ def test_a_phone_shows_cards_that_name_what_is_not_converged(look: Look) -> None
 
 
 def test_paper_has_every_row_and_every_story(look: Look) -> None:
-    page = look(200, color_scheme="dark")
+    page = look(100, color_scheme="dark")
     page.evaluate("dispatchEvent(new Event('beforeprint'))")
     page.emulate_media(media="print", color_scheme="dark")
-    assert len(names(page)) == 200
+    assert len(names(page)) == 100
     expect(page.locator("#filter")).to_be_hidden()
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
     assert page.locator(".story article").count() > 5

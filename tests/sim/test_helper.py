@@ -135,8 +135,8 @@ WORKER_CALLS: list[tuple[str, dict[str, Any]]] = [
 ]
 CALLS = {"debian": HOST_CALLS, "h100": GPU_CALLS, "worker": WORKER_CALLS}
 READS = {"host_info", "host_status", "host_doctor"}  # which know no check mode
-OF_ROOT = {"host_config"}  # moves pins: not for an account without root
-OF_THE_CONTROLLER = {"sign_spec"}
+OF_ROOT = {"host_config", "kube_node"}  # move pins, and take a Node out of service: not for an account without root
+OF_THE_CONTROLLER = {"save_report", "sign_spec"}
 
 
 @newest_core

@@ -107,7 +107,8 @@ class Ran:
     @property
     def status(self) -> dict[str, Any]:
         """The last whole-host result."""
-        found = [event["result"] for event in self.events["tasks"] if "bettercompute.bcd.host_" in event["action"]]
+        passes = ("bettercompute.bcd.host_plan", "bettercompute.bcd.host_section")
+        found = [event["result"] for event in self.events["tasks"] if event["action"] in passes]
         last: dict[str, Any] = found[-1]
         return last
 

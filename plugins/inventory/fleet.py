@@ -100,10 +100,17 @@ class InventoryModule(BaseInventoryPlugin):
         document, faults = self._read(path)
         if not fleet_inventory.is_fleet(document):
             raise AnsibleParserError(f"{path} is no FleetConfig: it has neither version nor pools nor profiles")
+        try:
+            self._take(path, document, faults)
+        except Exception as fault:  # noqa: BLE001  # of any kind: see _end
+            self._end(path, [*faults, Fault("$", f"{type(fault).__name__}: {fault}")])
+
+    def _take(self, path: str, document: Any, faults: list[Fault]) -> None:
+        """Add what a FleetConfig has, unless something is wrong with it."""
         faults += fleet_faults(document) if not faults or document is not None else []
-        earlier = frozenset(inventory.hosts)
+        earlier = frozenset(self.inventory.hosts)
         self._add_hosts(document)
-        seen = {name: self._seen(name, earlier) for name in inventory.hosts}
+        seen = {name: self._seen(name, earlier, faults) for name in self.inventory.hosts}
         placed, misplaced = fleet_inventory.place(document, seen, self._elsewhere(path))
         faults += misplaced
         if faults:
@@ -137,14 +144,20 @@ class InventoryModule(BaseInventoryPlugin):
                 for key, value in variables.items():
                     self.inventory.set_variable(name, key, value)
 
-    def _seen(self, name: str, earlier: frozenset[str]) -> Seen:
+    def _seen(self, name: str, earlier: frozenset[str], faults: list[Fault]) -> Seen:
         """A host with what its variables say so far, those in files beside the sources so far too."""
         host = self.inventory.hosts[name]
         own = self._variables(host)
         self.templar.available_variables = own
-        pool, labels = (self.templar.template(own[key]) if key in own else None for key in ("bcd_pool", LABELS))
+        found: dict[str, Any] = {}
+        for key in ("bcd_pool", LABELS):
+            try:
+                found[key] = as_data(self.templar.template(own[key])) if key in own else None
+            except AnsibleError as fault:
+                text = f"the {key} of the host {name} cannot be told while inventories are read: {fault}: give a value"
+                faults.append(Fault("$.pools", text))
         groups = frozenset(group.name for group in host.get_groups())
-        return Seen(name in earlier, as_data(pool), as_data(labels), groups)
+        return Seen(name in earlier, found.get("bcd_pool"), found.get(LABELS), groups)
 
     def _variables(self, host: Any) -> dict[str, Any]:
         sources = [*self.inventory.processed_sources, self.inventory.current_source]

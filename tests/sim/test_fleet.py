@@ -241,6 +241,14 @@ def test_all_that_is_wrong_ends_every_command(site: Fleet) -> None:
     assert (played.rc, "TASK" in played.out, "$.pools[1].profile" in played.err) == (4, False, True)
 
 
+def test_a_pool_that_cannot_be_told_yet_ends_every_command_too(site: Fleet) -> None:
+    site.write("hosts.yml", {"all": {"hosts": {"h": {"bcd_pool": "{{ not_yet }}"}}}})
+    site.write("fleet.yml", {"version": 1, "pools": [pool("a")]})
+    seen = site.inventory("--graph", sources=("hosts.yml", "fleet.yml"))
+    assert (seen.rc, seen.out) == (4, "")
+    assert "INVALID_INPUT: $.pools: the bcd_pool of the host h cannot be told while inventories are read" in seen.err
+
+
 def test_a_source_that_comes_too_late_is_explained(site: Fleet) -> None:
     site.write("hosts.yml", {"all": {"hosts": {"node-1": {"bcd_pool": "a"}}}})
     site.write("fleet.yml", {"version": 1, "pools": [pool("a")]})
@@ -317,6 +325,20 @@ def test_what_a_host_says_of_itself_wins(site: Fleet) -> None:
         "wire": "none",
         "beside": {**joined, "iommu": {}, "sysctl": {"vm.swappiness": 10}},
     }
+
+
+def test_what_awx_imports_says_the_same(site: Fleet) -> None:
+    """AWX keeps what ansible-inventory exports, and gives it to a job as a script: units are rendered in the job."""
+    profile = {"mig-layout": {"from": "pool"}, "sysctl": {"vm.swappiness": 10, "when": "rack == r1"}}
+    hosts = {"h1": {"bcd_labels": {"rack": "r1"}}, "h2": {}}
+    config = pool("a", profile="p", hosts=hosts, policy={"migLayout": "all-1g.10gb"})
+    site.write("fleet.json", {"version": 1, "profiles": [{"name": "p", "hostConfig": profile}], "pools": [config]})
+    exported = site.inventory("--list", "--export", sources=("fleet.json",))
+    assert (exported.rc, exported.err, "__ansible" in exported.out) == (0, "", False)
+    site.write("exported.json", exported.out)
+    site.write("job.sh", '#!/bin/sh\ncat "${0%/*}/exported.json"\n').chmod(0o755)
+    layout = {"mig-layout": {"layout": "all-1g.10gb"}}
+    assert site.units("job.sh") == {"h1": {**layout, "sysctl": {"vm.swappiness": 10}}, "h2": layout}
 
 
 # -- what the playbooks make of it

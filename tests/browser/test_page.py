@@ -10,6 +10,8 @@ import re
 import pytest
 from playwright.sync_api import Page, expect
 
+from ansible_collections.bettercompute.bcd.plugins.plugin_utils.report import fleet_document
+from ansible_collections.bettercompute.bcd.plugins.plugin_utils.report_page import render_page
 from ansible_collections.bettercompute.bcd.plugins.plugin_utils.said import titles
 from tests.browser import fleet_sample
 from tests.browser.conftest import Look, count, fleet, names
@@ -302,3 +304,11 @@ def test_without_scripts_the_page_is_read_from_top_to_bottom(look: Look) -> None
     part.locator("summary").click()
     expect(part.get_by_text("8 GPUs")).to_be_visible()
     assert "<noscript" not in fleet(200)
+
+
+def test_an_empty_fleet_is_a_page_too(look: Look) -> None:
+    page = look(render_page(fleet_document({})))
+    assert count(page) == "0 hosts"
+    page.keyboard.press("/")
+    page.keyboard.type("x")
+    expect(page.get_by_text("Nothing waits")).to_be_visible()

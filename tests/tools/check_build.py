@@ -36,6 +36,14 @@ with open(os.path.join(sys.argv[2], made.name), "wb") as out:
     out.write(made.data)
 print(made.name)
 """
+# Renders the page of a report with the collection below argv[1]: its style and script are files of their own.
+PAGE = """
+import sys
+sys.path.insert(0, sys.argv[1])
+from ansible_collections.bettercompute.bcd.plugins.plugin_utils.report import fleet_document
+from ansible_collections.bettercompute.bcd.plugins.plugin_utils.report_page import render_page
+print(render_page(fleet_document({})))
+"""
 # Two callers who differ in what must make no difference.
 CALLERS = {"022": {"LC_ALL": "C", "TZ": "UTC"}, "077": {"LC_ALL": "tr_TR.ISO-8859-9", "TZ": "Asia/Tokyo"}}
 # What a user of the tarball has no use for, or what this machine left in the checkout.
@@ -93,6 +101,15 @@ def program() -> str:
     return "" if said.stdout.strip() == version else f"{path.name} --version: {said.stdout}{said.stderr}".strip()
 
 
+def page() -> str:
+    """What is wrong with the page that the installed collection renders; "" when nothing is."""
+    argv = [sys.executable, "-Ic", PAGE, str(INSTALLED)]
+    done = subprocess.run(argv, env={"LC_ALL": "C.UTF-8"}, capture_output=True, text=True, check=False)
+    if done.returncode or "</style>" not in done.stdout or "</script>" not in done.stdout:
+        return f"the collection renders no page of a report: {done.stderr.strip()}"
+    return ""
+
+
 def checks() -> dict[str, str]:
     """Each check's name with what is wrong, as a sentence; "" when nothing is."""
     tarball = build()
@@ -106,6 +123,7 @@ def checks() -> dict[str, str]:
         found[name] = "" if done.returncode == 0 else f"ansible-galaxy collection {name}: {done.stderr.strip()}"
     missing = missing_modules()
     found["program"] = program()
+    found["page"] = page()
     found["execution environment"] = execution_environment.wrong()
     found["ansible-doc"] = f"ansible-doc does not list {missing} of the installed collection" if missing else ""
     return found

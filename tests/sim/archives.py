@@ -68,7 +68,7 @@ def names(place: str) -> list[str]:
 
 
 def files(place: str, name: str) -> list[str]:
-    """A line for each file below a place: its name, length and time."""
+    """A line for each file below a place: its name, and what it holds."""
     found: list[str] = []
     if os.path.isdir(place):
         with os.scandir(place) as entries:
@@ -77,8 +77,8 @@ def files(place: str, name: str) -> list[str]:
                 if entry.is_dir():
                     found += files(entry.path, below) if entry.name != "__pycache__" else []
                 else:
-                    seen = entry.stat()
-                    found.append(f"{below} {seen.st_size} {seen.st_mtime_ns}")
+                    with open(entry.path, "rb") as source:
+                        found.append(f"{below} {hashlib.sha256(source.read()).hexdigest()}")
     return sorted(found)
 
 

@@ -117,7 +117,7 @@ def test_a_worker_is_drained_rebooted_and_let_go(worker: Worker) -> None:
     assert list(worker.cluster.pods) == [("default", "agent")]
     assert not worker.is_cordoned
     assert worker.site.host.read(RECORD) is None
-    patches = [line for line in worker.cluster.requests if line.startswith("PATCH")]
+    patches = [line for line in worker.cluster.requests if line == f"PATCH /api/v1/nodes/{HOST}"]
     assert len(patches) == 2  # cordoned, and let go
 
 

@@ -160,6 +160,7 @@ def test_a_dry_run_says_the_waves_and_who_is_left_out(make: Maker, arguments: tu
     assert [state_of(hosts.host(name)) for name in ("one", "two", "held")] == before
 
 
+@newest_core
 def test_is_not_done_again_for_what_it_was_in_vain_for(make: Maker) -> None:
     hosts = make(one=ISOLATED)
     one = hosts.host("one")
@@ -321,6 +322,7 @@ def test_the_whole_pool_counts_also_where_the_run_touches_a_part_of_it(make: Mak
     assert end(roomier)["rebooted"] == ["one-01"]
 
 
+@newest_core
 def test_holds_keep_their_host_up_unless_it_is_told(make: Maker) -> None:
     hosts = make(one=ISOLATED)
     hosts.host("one").write(HELD, "{")

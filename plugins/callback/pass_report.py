@@ -86,6 +86,7 @@ from ..plugin_utils.terminal_line import FAULTS, PlainLines, TerminalLine, is_wa
 
 OURS = "bettercompute.bcd."
 STATUS = "bcd_converge_status"  # the fact by which the role tells what a task with no_log came to
+DEBUG = ("debug", "ansible.builtin.debug")  # the strategy that asks after each failure
 LAYOUT = "bcd_layout_waits"  # the fact by which the gate of MIG layouts tells which one waits
 
 
@@ -210,7 +211,7 @@ class CallbackModule(CallbackBase):
     def _show(self, play: Any) -> None:
         """Keep the line, where it is wanted and nobody debugs: the debugger talks to the terminal by itself."""
         wish, slow = self.get_option("progress"), max(1, int(self.get_option("slow")))
-        if wish == "never" or constants.ENABLE_TASK_DEBUGGER or play.strategy == "debug":
+        if wish == "never" or constants.ENABLE_TASK_DEBUGGER or play.strategy in DEBUG:
             return
         try:
             if is_wanted(wish, sys.stdout, os.environ):
@@ -229,6 +230,9 @@ class CallbackModule(CallbackBase):
             return self._progress.line(time.monotonic(), columns, max(1, int(self.get_option("slow"))))
 
     def _begin(self, task: Any) -> None:
+        if self._line is not None and task.debugger not in (None, "never"):
+            self._line.close()
+            self._line = None
         with self._lock:
             self._progress.task(task._uuid, task.get_name(), alone=bool(task.run_once))
 

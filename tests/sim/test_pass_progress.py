@@ -152,6 +152,24 @@ def test_a_question_is_not_drawn_over(hosts: Fleet) -> None:
 
 
 @newest_core
+@pytest.mark.parametrize("way", ["task", "strategy"])
+def test_the_debugger_has_the_terminal_to_itself(hosts: Fleet, way: str) -> None:
+    fails: dict[str, Any] = {"name": "Fail", "ansible.builtin.command": "false"}
+    last = wait(2, on="node-02")  # runs on while another host's failure is looked at
+    book = (
+        hosts.book(last, {**fails, "debugger": "on_failed"})
+        if way == "task"
+        else hosts.book({**last, "failed_when": "inventory_hostname == 'node-01'", "when": True}, strategy="debug")
+    )
+    with hosts.on_terminal(book, "--limit", "node-01,node-02") as terminal:
+        terminal.until(lambda said: "(debug)> " in said)
+        with pytest.raises(AssertionError, match="did not come"):
+            terminal.until(lambda said: lines(said.partition("(debug)> ")[2]), 3)
+        terminal.type("q\r")
+        terminal.end()
+
+
+@newest_core
 def test_the_line_keeps_to_the_terminal_s_width(hosts: Fleet) -> None:
     with hosts.on_terminal(hosts.book(wait(5)), columns=60) as terminal:
         terminal.until(lines)

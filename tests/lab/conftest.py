@@ -36,7 +36,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from labvm import image, machine, recipe
+from labvm import image, machine, quick, recipe
 from labvm.machine import Machine
 
 HERE = Path(__file__).parent
@@ -68,7 +68,7 @@ def lab_machine() -> Iterator[Machine]:
     reason = image.unavailable(recipe.VARIANTS[recipe.BASE])
     if reason:  # make test names it in its table, and .ci/run counts it as a failure
         pytest.skip(reason)
-    started = machine.up(f"pytest-{os.getpid()}", tied=True)
+    started = machine.up(f"pytest-{os.getpid()}", tied=True, prepare_guest=quick.prepare)
     try:
         yield started
     finally:

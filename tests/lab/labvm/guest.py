@@ -46,7 +46,7 @@ def write_config(room: Path, image_dir: Path, port: int) -> Path:
         "  ServerAliveCountMax 8",
         "  LogLevel ERROR",
         "  ControlMaster auto",
-        "  ControlPersist 120",
+        "  ControlPersist 600",
         f"  ControlPath {room / 'cp'}/%r",
     ]
     for user, alias in ALIASES.items():
@@ -62,7 +62,7 @@ def write_inventory(room: Path, config: Path) -> Path:
     path.write_text(
         "all:\n  hosts:\n    lab:\n"
         "      ansible_connection: ssh\n      ansible_host: lab\n"
-        f"      ansible_ssh_args: -F {config} -o ControlMaster=auto -o ControlPersist=60s\n"
+        f"      ansible_ssh_args: -F {config} -o ControlMaster=auto -o ControlPersist=600s\n"
         f"      ansible_control_path_dir: {room / 'cp'}\n"
         "      ansible_pipelining: true\n      ansible_python_interpreter: /usr/bin/python3\n"
         "      ansible_become_method: sudo\n"

@@ -11,7 +11,7 @@ import os
 import shutil
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
@@ -209,11 +209,17 @@ def running(name: str) -> Machine | None:
     return None
 
 
-def up(name: str, variant: recipe.Variant = recipe.VARIANTS[recipe.BASE], tied: bool = False) -> Machine:
+def up(
+    name: str,
+    variant: recipe.Variant = recipe.VARIANTS[recipe.BASE],
+    tied: bool = False,
+    prepare_guest: Callable[[Machine], None] | None = None,
+) -> Machine:
     """Brings a machine up in its clean state: builds the image and boots it once where that was not done before.
 
-    tied: the machine ends with the process that called. Raises LabUnavailable when this machine cannot run the lab,
-    LabError when one of that name runs already or the guest does not come up.
+    tied: the machine ends with the process that called. prepare_guest: what belongs to its clean state too. Raises
+    LabUnavailable when this machine cannot run the lab, LabError when one of that name runs already or the guest does
+    not come up.
     """
     if name in [machine.room.name for machine in all_running()]:
         raise LabError(f"the lab machine {name} runs already: use it, or end it with `python3 tests/lab/lab.py down`")
@@ -227,6 +233,8 @@ def up(name: str, variant: recipe.Variant = recipe.VARIANTS[recipe.BASE], tied: 
     machine = _start(room, disk, blueprint, tied, state=blueprint.ready.with_suffix(".state"))
     try:
         machine.wait_for_ssh(RESUME_LIMIT)
+        if prepare_guest is not None:
+            prepare_guest(machine)
         machine.snapshot(CLEAN)
     except BaseException:
         machine.down()

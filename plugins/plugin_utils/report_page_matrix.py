@@ -61,8 +61,8 @@ def _row(name: str, host: Mapping[str, Any], link: Html, units: list[str], stori
     return element(
         "tr",
         element("th", link),
-        element("td", badge(shown(host))),
-        *([element("td", str(host.get("pool") or "-"))] if pooled else []),
+        element("td", badge(shown(host)), class_="state"),
+        *([element("td", str(host.get("pool") or "-"), class_="pool")] if pooled else []),
         *_cells(name, host, units, stories),
         data_state=shown(host),
         **places,

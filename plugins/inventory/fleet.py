@@ -111,7 +111,7 @@ class InventoryModule(BaseInventoryPlugin):
         earlier = frozenset(self.inventory.hosts)
         self._add_hosts(document)
         seen = {name: self._seen(name, earlier, faults) for name in self.inventory.hosts}
-        placed, misplaced = fleet_inventory.place(document, seen, self._elsewhere(path))
+        placed, misplaced = fleet_inventory.place(document, seen, self._before(), self._beside(path))
         faults += misplaced
         if faults:
             self._end(path, faults)
@@ -122,9 +122,13 @@ class InventoryModule(BaseInventoryPlugin):
         faults: list[Fault] = []
         try:
             faults = repeated_keys(text_of(self.loader, path))
+            if any(fault.path == "$" for fault in faults):
+                return None, faults  # of the text as a whole: Ansible's loader is not to try it
             return values_of(self.loader, path), faults
         except AnsibleError as fault:
             return None, faults or [Fault("$", str(fault))]
+        except ValueError as fault:  # of a number of thousands of digits, which no loader expects
+            return None, faults or [Fault("$", f"{fault}: correct it")]
 
     def _end(self, path: str, faults: list[Fault]) -> None:
         """End the run. An exception of Ansible's is a warning to it, and it goes on with the plugin yaml.
@@ -171,18 +175,22 @@ class InventoryModule(BaseInventoryPlugin):
             found = combine_vars(found, more)
         return dict(found)
 
-    def _elsewhere(self, path: str) -> dict[str, str]:
-        """The pools of other documents of the fleet: those read before, and those in files beside this one."""
-        found = {
+    def _before(self) -> dict[str, str]:
+        """The pools of the documents that were read before this one."""
+        return {
             group.vars["bcd_pool"]: "a document before"
             for group in self.inventory.groups.values()
             if "bcd_pool_config" in group.vars
         }
+
+    def _beside(self, path: str) -> dict[str, str]:
+        """The pools of documents in files beside this one, which may be sources or not."""
         folder, own = os.path.split(path)
+        found: dict[str, str] = {}
         for name in sorted(os.listdir(folder or ".")):
-            if name > own and name.endswith(ENDINGS):
+            if name != own and name.endswith(ENDINGS):
                 document, _faults = self._read(os.path.join(folder, name))  # they are told where it is a source
-                found.update({pool.name: name for pool in fleet_inventory.pools_of(document) if pool.name not in found})
+                found.update({pool.name: name for pool in fleet_inventory.pools_of(document)})
         return found
 
     def _add_groups(self, path: str, fleet: fleet_inventory.Fleet) -> None:

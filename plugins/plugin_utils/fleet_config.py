@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from .host_labels import FIXED, label_faults
-from .input_faults import Fault, below, plain, said, shown, unknown_keys
+from .input_faults import Fault, below, plain, said, shown, some, unknown_keys
 from .label_expression import parse
 from .pool_policy import LAYOUT, policy_units
 from .profile_units import Named, profile_units
@@ -196,10 +196,8 @@ def _profile_of(pool: Mapping[str, Any], profiles: Mapping[str, Units], path: st
     name = pool["profile"]
     if isinstance(name, str) and name in profiles:
         return profiles[name]
-    there = ", ".join(profiles) or "none"
-    faults.append(
-        Fault(below(path, "profile"), f"this is {shown(name)}, and the profiles here are {there}: correct it")
-    )
+    text = f"this is {shown(name)}, and the profiles here are {some(profiles)}: correct it"
+    faults.append(Fault(below(path, "profile"), text))
     return {}
 
 

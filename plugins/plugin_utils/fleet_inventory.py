@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from .fleet_config import LABELS, PLUGIN, group_word
 from .host_labels import label_faults, labels_of
-from .input_faults import Fault, below, plain, shown
+from .input_faults import Fault, below, plain, shown, some
 from .label_expression import Expression, holds, parse
 
 GATE = "bcd_mig_gate"
@@ -104,15 +104,17 @@ def hosts_of(pool: Pool) -> dict[str, Mapping[str, Any]]:
 
 
 def place(
-    document: Any, hosts: Mapping[str, Seen], elsewhere: Mapping[str, str]
+    document: Any, hosts: Mapping[str, Seen], before: Mapping[str, str], beside: Mapping[str, str]
 ) -> tuple[dict[str, list[str]], list[Fault]]:
     """The hosts of each pool of a document, in its order, and what is wrong with who is in which.
 
-    `hosts` are all hosts so far, those that the document names too. `elsewhere` are the pools of other documents of the
-    same fleet, by name, each with where it is: a host may be in one of those instead.
+    `hosts` are all hosts so far, those that the document names too. `before` are the pools of the documents that were
+    read before, by name, each with where it is, and `beside` those of the files beside this one, of which nobody knows
+    whether they will be read: a host may be in one of either instead.
     """
     pools = pools_of(document)
-    faults = [*_same_pool(pools, elsewhere), *_unknown_pools(pools, hosts, elsewhere)]
+    elsewhere = {**beside, **before}
+    faults = [*_same_pool(pools, before), *_unknown_pools(pools, hosts, elsewhere)]
     placed: dict[str, list[str]] = {pool.name: [] for pool in pools}
     for host, claimed in _claims(pools, hosts).items():
         first = claimed[0].pool
@@ -185,12 +187,18 @@ def _claims(pools: list[Pool], hosts: Mapping[str, Seen]) -> dict[str, list[Clai
     for pool in pools:
         for host in hosts_of(pool):
             found.setdefault(host, [Claim(pool, below(below(pool.path, "hosts"), host))])
+    plainly = {host: seen._replace(labels=_plain_labels(seen)) for host, seen in hosts.items()}
     for pool in pools:
-        for host, seen in hosts.items():
+        for host, seen in plainly.items():
             why = "" if any(claim.pool.name == pool.name for claim in found.get(host, ())) else _why(pool, seen)
             if why:
                 found.setdefault(host, []).append(Claim(pool, why))
     return found
+
+
+def _plain_labels(seen: Seen) -> dict[str, Any]:
+    """The labels of a host, as far as they are any; what is wrong with them is told once it is in a pool."""
+    return plain(seen.labels, LABELS, []) if isinstance(seen.labels, Mapping) else {}
 
 
 def _why(pool: Pool, seen: Seen) -> str:
@@ -199,8 +207,7 @@ def _why(pool: Pool, seen: Seen) -> str:
     if seen.is_earlier and group("pool", pool.name) in seen.groups:
         return f"its group {group('pool', pool.name)}"
     select = pool.config.get("select")
-    labels = seen.labels if isinstance(seen.labels, Mapping) else {}
-    if seen.is_earlier and isinstance(select, str) and _is_meant(select, labels):
+    if seen.is_earlier and isinstance(select, str) and _is_meant(select, seen.labels):
         return below(pool.path, "select")
     return ""
 
@@ -226,18 +233,18 @@ def _labels(host: str, pool: Pool, seen: Seen) -> list[Fault]:
 
 
 def _unknown_pools(pools: list[Pool], hosts: Mapping[str, Seen], elsewhere: Mapping[str, str]) -> Iterator[Fault]:
-    known = {pool.name for pool in pools}
+    known = {*(pool.name for pool in pools), *elsewhere}
     for host, seen in hosts.items():
-        if seen.pool in (None, "") or (isinstance(seen.pool, str) and (seen.pool in known or seen.pool in elsewhere)):
+        if seen.pool in (None, "") or (isinstance(seen.pool, str) and seen.pool in known):
             continue
         yield Fault(
             "$.pools",
-            f"the host {host} has bcd_pool {shown(seen.pool)}, and no pool has that name "
-            f"({', '.join(sorted({*known, *elsewhere}))}): correct one of the two, or take bcd_pool from the host",
+            f"the host {host} has bcd_pool {shown(seen.pool)}, and no pool has that name ({some(sorted(known))}): "
+            "correct one of the two, or take bcd_pool from the host",
         )
 
 
-def _same_pool(pools: list[Pool], elsewhere: Mapping[str, str]) -> Iterator[Fault]:
+def _same_pool(pools: list[Pool], before: Mapping[str, str]) -> Iterator[Fault]:
     for pool in pools:
-        if pool.name in elsewhere:
-            yield Fault(below(pool.path, "name"), f"{elsewhere[pool.name]} has a pool {pool.name!r} too: rename one")
+        if pool.name in before:
+            yield Fault(below(pool.path, "name"), f"{before[pool.name]} has a pool {pool.name!r} too: rename one")

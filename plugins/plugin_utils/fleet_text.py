@@ -9,6 +9,7 @@ Of a key that is there twice every reader keeps one and says nothing: a unit nam
 from __future__ import annotations
 
 import json
+import math
 from typing import Any
 
 import yaml
@@ -17,12 +18,17 @@ from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 from ..module_utils.plan.wire import once
 from .input_faults import DEEPEST, Fault, below
 
+MOST = 1_000_000  # values, which are more than any fleet has; JSON has no way to make so many of a short text
 LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # of ten times the speed, where PyYAML was built with it
 MERGE = "tag:yaml.org,2002:merge"
 
 
 def repeated_keys(text: str) -> list[Fault]:
-    """A fault for each key that is there twice in one mapping, at its path with the line; or why nobody can read it."""
+    """A fault for each key that is there twice in one mapping, at its path with the line.
+
+    Of a text that nobody can read, or that nobody is to, since its aliases make more of it than any memory holds, the
+    one fault is that, at `$`.
+    """
     if _is_good_json(text):
         return []
     try:
@@ -31,6 +37,8 @@ def repeated_keys(text: str) -> list[Fault]:
     except (yaml.YAMLError, RecursionError) as fault:
         return [Fault("$", f"this is neither JSON nor YAML ({_where(fault)}): correct it")]
     faults: list[Fault] = []
+    if root is not None and _values(root, {}, DEEPEST) > MOST:
+        return [Fault("$", f"its aliases (*name) stand for more than {MOST} values: write out what is meant")]
     if root is not None:
         _walk(root, "$", faults, set(), DEEPEST)
     return faults
@@ -49,6 +57,20 @@ def _where(fault: BaseException) -> str:
     mark = getattr(fault, "problem_mark", None)
     problem = getattr(fault, "problem", None) or "it is nested too deeply"
     return f"line {mark.line + 1}, column {mark.column + 1}: {problem}" if mark else str(problem)
+
+
+def _values(node: Node, counted: dict[int, float], levels: int) -> float:
+    """How many values a node has, once each alias in it is what it names: without end for one that is in itself.
+
+    Each node is counted once. What lies too deep counts as one, which is a fault of the document that it is read as.
+    """
+    if levels < 1 or isinstance(node, ScalarNode):
+        return 1
+    if id(node) not in counted:
+        counted[id(node)] = math.inf
+        inside = [part for pair in node.value for part in pair] if isinstance(node, MappingNode) else node.value
+        counted[id(node)] = 1 + sum(_values(part, counted, levels - 1) for part in inside)
+    return counted[id(node)]
 
 
 def _walk(node: Node, path: str, faults: list[Fault], seen: set[int], levels: int) -> None:

@@ -20,6 +20,9 @@ WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 CODE = "INVALID_INPUT"
 DEEPEST = 64  # what no document of ours comes near
 LONGEST_SHOWN = 80  # characters of somebody's value, in a sentence
+LARGEST = 10**30  # beyond every setting; and Python writes out no number of thousands of digits
+MOST_NAMES = 12  # of a list, in a sentence
+JSONLESS = ("builtins", "datetime")  # modules of types that YAML has and JSON does not
 
 
 class Fault(NamedTuple):
@@ -65,6 +68,8 @@ def shown(value: Any) -> str:
         return "null"
     if isinstance(value, bool):
         return "true" if value else "false"
+    if _is_beyond(value):
+        return f"a number of more than {len(str(LARGEST)) - 1} digits"
     if isinstance(value, (str, int, float)):
         text = repr(value) if isinstance(value, str) else str(value)
         return text if len(text) <= LONGEST_SHOWN else text[:LONGEST_SHOWN] + "..."
@@ -74,13 +79,26 @@ def shown(value: Any) -> str:
 def strange(value: Any) -> str:
     """What is no JSON value, by its type. An undefined variable, which older Ansible hands in, raises what it is."""
     str(value)
-    return f"of the type {type(value).__name__}, which JSON does not have"
+    # Ansible's own types, which say where a value comes from, have names of theirs.
+    known = [kind.__name__ for kind in type(value).__mro__ if kind.__module__ in JSONLESS and kind is not object]
+    return f"of the type {(known or [type(value).__name__])[0]}, which JSON does not have"
+
+
+def some(names: Iterable[str]) -> str:
+    """Names in a sentence, of many the first ones."""
+    found = list(names)
+    more = f" and {len(found) - MOST_NAMES} more" if len(found) > MOST_NAMES else ""
+    return (", ".join(found[:MOST_NAMES]) or "none") + more
+
+
+def _is_beyond(value: Any) -> bool:
+    return isinstance(value, int) and abs(value) >= LARGEST
 
 
 def plain(value: Any, path: str, faults: list[Fault], levels: int = DEEPEST) -> Any:
     """The value in Python's own types: Ansible's carry where they come from, and are types of their own.
 
-    What JSON has no form for becomes None, and a fault: a key that is no text, a date, NaN.
+    What JSON has no form for becomes None, and a fault: a key that is no text, a date, NaN, a number without end.
     """
     if levels < 1:
         faults.append(Fault(path, f"this is nested deeper than {DEEPEST} levels: no setting is"))
@@ -93,11 +111,14 @@ def plain(value: Any, path: str, faults: list[Fault], levels: int = DEEPEST) -> 
         return value
     if isinstance(value, str):
         return str.__str__(value)
-    if isinstance(value, int):
+    if isinstance(value, int) and not _is_beyond(value):
         return int.__int__(value)
     if isinstance(value, float) and math.isfinite(value):
         return float.__float__(value)
-    faults.append(Fault(path, f"this is {strange(value)}: put it in quotes"))
+    if isinstance(value, (int, float)):
+        faults.append(Fault(path, f"this is {shown(value)}, which is no number of a setting: correct it"))
+    else:
+        faults.append(Fault(path, f"this is {strange(value)}: put it in quotes"))
     return None
 
 

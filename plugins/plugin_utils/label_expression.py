@@ -83,10 +83,10 @@ def holds(expression: Expression, labels: Mapping[str, Any]) -> bool:
     is_negative = expression.operator in ("!=", "not in")
     if expression.key not in labels:
         return is_negative
-    text = text_of(labels[expression.key])
+    label = labels[expression.key]
     if expression.operator in ORDERED:
-        return _in_order(text, expression.operator, expression.values[0])
-    return any(_equal(text, value) for value in expression.values) is not is_negative
+        return _in_order(label, expression.operator, expression.values[0])
+    return any(_equal(label, value) for value in expression.values) is not is_negative
 
 
 def text_of(label: Any) -> str:
@@ -96,16 +96,19 @@ def text_of(label: Any) -> str:
     return str(label)
 
 
-def _number(text: str) -> Decimal | None:
-    return Decimal(text) if NUMBER.fullmatch(text) else None
+def _number(label: Any) -> Decimal | None:
+    """What a label counts as beside a number: itself, or the number that its text reads as."""
+    if isinstance(label, (int, float)) and not isinstance(label, bool):
+        return Decimal(str(label))  # by its digits: 0.1 is no sum of powers of two
+    return Decimal(label) if isinstance(label, str) and NUMBER.fullmatch(label) else None
 
 
-def _equal(text: str, value: str | Decimal) -> bool:
-    return _number(text) == value if isinstance(value, Decimal) else text == value
+def _equal(label: Any, value: str | Decimal) -> bool:
+    return _number(label) == value if isinstance(value, Decimal) else text_of(label) == value
 
 
-def _in_order(text: str, operator: str, value: str | Decimal) -> bool:
-    number = _number(text)
+def _in_order(label: Any, operator: str, value: str | Decimal) -> bool:
+    number = _number(label)
     if number is None or not isinstance(value, Decimal):
         return False
     return {"<": number < value, "<=": number <= value, ">": number > value, ">=": number >= value}[operator]

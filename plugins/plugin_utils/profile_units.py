@@ -30,13 +30,6 @@ class Named(NamedTuple):
         return FROM in self.settings
 
 
-def takes_pools_layout(profile: Any) -> bool:
-    """Whether a profile of a FleetConfig has the pool's layout put into its mig-layout, for whichever hosts."""
-    config = profile.get("hostConfig") if isinstance(profile, Mapping) else None
-    unit = config.get(MIG_LAYOUT) if isinstance(config, Mapping) else None
-    return isinstance(unit, Mapping) and FROM in unit
-
-
 def profile_units(config: Mapping[str, Any], path: str) -> tuple[list[Fault], dict[str, Named]]:
     """The faults of a hostConfig in plain values that lies at the path, and its units that have none.
 

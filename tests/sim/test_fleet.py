@@ -241,6 +241,29 @@ def test_all_that_is_wrong_ends_every_command(site: Fleet) -> None:
     assert (played.rc, "TASK" in played.out, "$.pools[1].profile" in played.err) == (4, False, True)
 
 
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            "version: 1\na0: &a0 {x: 1}\n"
+            + "".join(f"a{at}: &a{at} [{', '.join([f'*a{at - 1}'] * 9)}]\n" for at in range(1, 30)),
+            "$: its aliases (*name) stand for more than 1000000 values",
+        ),
+        ("version: 1\nself: &a [*a, *a]\n", "$: its aliases (*name) stand for more than 1000000 values"),
+        ("version: " + "9" * 5000, "$: "),
+        ("version: 0x" + "f" * 5000, "$.version: this is a number of more than 30 digits"),
+        ("version: 1\npools: [{name: a, site: .nan, class: 2026-01-01}]", "$.pools[0].site: this is nan"),
+        ("version: 1\npools: " + "[" * 100000, "$: this is neither JSON nor YAML"),
+    ],
+    ids=["aliases", "itself", "digits", "hexadecimal", "nan", "deep"],
+)
+def test_a_hostile_document_ends_at_once(site: Fleet, text: str, said: str) -> None:
+    site.write("fleet.yml", text)
+    seen = site.inventory("--list", sources=("fleet.yml",))
+    assert (seen.rc, seen.out) == (4, "")
+    assert f"INVALID_INPUT: {said}" in seen.err
+
+
 def test_a_pool_that_cannot_be_told_yet_ends_every_command_too(site: Fleet) -> None:
     site.write("hosts.yml", {"all": {"hosts": {"h": {"bcd_pool": "{{ not_yet }}"}}}})
     site.write("fleet.yml", {"version": 1, "pools": [pool("a")]})
@@ -290,7 +313,21 @@ def test_a_fleet_may_have_several_documents(site: Fleet) -> None:
     site.write("fleet/30-us.fleet.yml", {"version": 1, "pools": [pool("us", hosts={"h1": {}}), pool("eu")]})
     seen = site.inventory("--graph", sources=("fleet",))
     assert seen.rc == 4
-    assert sorted(re.findall(r"INVALID_INPUT: (\S+): ", seen.err)) == ["$.pools[0].name"]  # what is told first
+    assert sorted(re.findall(r"INVALID_INPUT: (\S+): ", seen.err)) == ["$.pools[0].hosts.h1", "$.pools[1].name"]
+
+
+def test_documents_side_by_side_are_read_in_any_order_or_alone(site: Fleet) -> None:
+    site.write("hosts.yml", {"all": {"hosts": {"h1": {"bcd_pool": "eu"}, "h2": {"bcd_pool": "us"}}}})
+    site.write("fleet/eu.fleet.yml", {"version": 1, "pools": [pool("eu")]})
+    site.write("fleet/us.fleet.yml", {"version": 1, "pools": [pool("us")]})
+    groups = site.groups("hosts.yml", "fleet/us.fleet.yml", "fleet/eu.fleet.yml")
+    assert (groups["bcd_pool_eu"], groups["bcd_pool_us"]) == (["h1"], ["h2"])
+    # Two fleets of their own, each of which has a pool of that name, and one that is no document at all.
+    site.write("apart/fleet.yml", {"version": 1, "pools": [pool("a", hosts={"production": {}})]})
+    site.write("apart/staging.fleet.yml", {"version": 1, "pools": [pool("a", hosts={"staging": {}})]})
+    site.write("apart/zz.fleet.json", '{"version": ' + "9" * 5000 + "}")
+    assert site.groups("apart/fleet.yml")["bcd_pool_a"] == ["production"]
+    assert site.groups("apart/staging.fleet.yml")["bcd_pool_a"] == ["staging"]
 
 
 def test_what_a_host_says_of_itself_wins(site: Fleet) -> None:

@@ -262,4 +262,20 @@ BAD: dict[str, Bad] = {
     "a version as a number": at("pools.0.policy.kubernetes.kubernetesVersion", 1.31),
     "an unknown key of a cluster": at("pools.0.policy.kubernetes.token", "x"),
     "a reserve that is a number": at("pools.0.policy.hostReserve", 4),
+    "labels and a policy that are none": Bad(
+        {"version": 1, "pools": [{**POOL, "labels": [], "policy": None}]}, ["$.pools[0].labels", "$.pools[0].policy"]
+    ),
+    "two pools without a name": Bad(
+        {"version": 1, "pools": [{"site": "fra", "class": "host"}] * 2}, ["$.pools[0]", "$.pools[1]"]
+    ),
+    "a profile without a name, and a pool that takes it": Bad(
+        {"version": 1, "profiles": [{}], "pools": [{**POOL, "profile": ""}]}, ["$.profiles[0]", "$.pools[0].profile"]
+    ),
+    "a name that is none, and one that would be its group": Bad(
+        {"version": 1, "pools": [{**POOL, "name": "a b"}, {**POOL, "name": "a-b"}]}, ["$.pools[0].name"]
+    ),
+    "a host without a name": Bad({"version": 1, "pools": [{**POOL, "hosts": {"": None}}]}, ["$.pools[0].hosts['']"]),
+    "a host with a letter that nobody sees": Bad(
+        {"version": 1, "pools": [{**POOL, "hosts": {"a\u202eb": None}}]}, ["$.pools[0].hosts['a\\u202eb']"], False
+    ),
 }

@@ -20,7 +20,11 @@ from ansible_collections.bettercompute.bcd.plugins.plugin_utils.fleet_config imp
 )
 from ansible_collections.bettercompute.bcd.plugins.plugin_utils.fleet_text import repeated_keys
 from ansible_collections.bettercompute.bcd.plugins.plugin_utils.host_labels import labels_of
-from tests.unit.controller.fleets import BAD, GOOD, WHOLE, changed
+from tests.unit.controller.fleets import BAD, GOOD, POOL, WHOLE, changed
+
+
+class Tagged(datetime.date):
+    """As Ansible's dates, which know where they come from."""
 
 
 @pytest.mark.parametrize("document", [*GOOD.values()], ids=[*GOOD])
@@ -91,6 +95,53 @@ def test_what_json_does_not_have_is_said_once() -> None:
     assert line.startswith("INVALID_INPUT: $.pools[0].policy.cpu.isolate: this is of the type date")
 
 
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        (float("nan"), "this is nan, which is no number of a setting: correct it"),
+        (float("-inf"), "this is -inf, which is no number of a setting: correct it"),
+        (16**5000, "this is a number of more than 30 digits, which is no number of a setting: correct it"),
+        (-(16**5000), "this is a number of more than 30 digits, which is no number of a setting: correct it"),
+        (b"x", "this is of the type bytes, which JSON does not have: put it in quotes"),
+        (Tagged(2026, 1, 1), "this is of the type date, which JSON does not have: put it in quotes"),
+    ],
+    ids=["nan", "endless", "large", "small", "bytes", "date"],
+)
+def test_what_is_no_value_is_said_at_its_path(value: Any, said: str) -> None:
+    """Python writes out no number of more than 4,300 digits, and YAML reads one in hexadecimal."""
+    for place, path in (
+        ("version", "$.version"),
+        ("pools.0.labels.rack", "$.pools[0].labels.rack"),
+        ("pools.0.policy.hugepages.count", "$.pools[0].policy.hugepages.count"),
+        ("pools.0.policy.hostReserve.vcpu", "$.pools[0].policy.hostReserve.vcpu"),
+        ("profiles.0.hostConfig.sysctl.x", "$.profiles[0].hostConfig.sysctl.x"),
+    ):
+        lines = check_fleet(changed(WHOLE, place, value))
+        assert f"INVALID_INPUT: {path}: {said}" in lines
+
+
+def test_a_key_that_is_a_number_without_end_is_refused() -> None:
+    assert check_fleet({"version": 1, 16**5000: 1}) == [
+        "INVALID_INPUT: $: its key a number of more than 30 digits is no text: put it in quotes"
+    ]
+    [line] = check_fleet(16**5000)
+    assert line.startswith("INVALID_INPUT: $: this is a number of more than 30 digits: a FleetConfig is a mapping")
+
+
+def test_of_many_profiles_the_first_are_said() -> None:
+    profiles = [{"name": f"p{number:02}"} for number in range(40)]
+    [line] = check_fleet({"version": 1, "profiles": profiles, "pools": [{**POOL, "profile": "x"}]})
+    assert line.endswith("are p00, p01, p02, p03, p04, p05, p06, p07, p08, p09, p10, p11 and 28 more: correct it")
+
+
+def test_of_three_pools_with_one_host_the_first_is_said() -> None:
+    pools = [{**POOL, "name": name, "hosts": {"h": None}} for name in ("a", "b", "c")]
+    lines = check_fleet({"version": 1, "pools": pools})
+    assert [line.partition("this host is ")[2] for line in lines] == [
+        "one of $.pools[0] already: a host has one pool"
+    ] * 2
+
+
 def test_a_hosts_variables_may_be_anything() -> None:
     hosts = {"n1": {"when": datetime.date(2026, 1, 1), "f": object(), 5: 6, "bcd_labels": {"rack": "r1"}}}
     assert check_fleet(changed(WHOLE, "pools.0.hosts", hosts)) == []
@@ -103,16 +154,19 @@ def test_a_document_that_is_inside_itself_is_refused() -> None:
 
 
 def test_names_that_make_one_group_are_refused() -> None:
-    assert group_word("sandbox-fra.1") == "sandbox_fra_1"
+    assert group_word("sandbox-FRA.1") == "sandbox_FRA_1"
     pools = [
         {"name": "a-b", "site": "s-1", "class": "c", "hosts": {}},
         {"name": "a_b", "site": "s.1", "class": "c"},
         {"name": "a.c", "site": "s-1", "class": "c"},
+        {"name": "d", "site": "s-1", "class": "e.f"},
+        {"name": "e", "site": "s-1", "class": "e-f"},
     ]
     lines = check_fleet({"version": 1, "pools": pools})
-    assert [line.split(": ")[1] for line in lines] == ["$.pools[1].name", "$.pools[1].site"]
+    assert [line.split(": ")[1] for line in lines] == ["$.pools[1].name", "$.pools[1].site", "$.pools[4].class"]
     assert "bcd_pool_a_b" in lines[0]
     assert "bcd_site_s_1" in lines[1]
+    assert "bcd_class_e_f" in lines[2]
 
 
 def test_labels_of_a_host() -> None:
@@ -194,8 +248,9 @@ def test_any_part_in_any_place_is_judged_without_an_accident(part: Any) -> None:
         ),
         ("a: 1\n'a': 2\n\"a\": 3\n", ["$.a", "$.a"]),
         ("base: &b {x: 1}\nuse:\n  <<: *b\n  x: 2\n", []),
-        ("a: &a [*a]\n", []),
-        ("a: &a {b: *a, b: 1}\n", ["$.a.b"]),
+        ("a: &a [*a]\n", ["$"]),
+        ("a: &a {b: *a, b: 1}\n", ["$"]),
+        ("a: &a {b: 1, b: 2}\nc: [*a, *a]\n", ["$.a.b"]),
         ("{", ["$"]),
         ("a: b: c", ["$"]),
         ("a: \x07", ["$"]),
@@ -213,8 +268,19 @@ def test_both_lines_of_a_key_are_said() -> None:
     assert "in the lines 2 and 4" in fault.text
 
 
-def test_many_names_of_one_thing_cost_nothing() -> None:
-    laughs = "a0: &a0 {x: 1, x: 2}\n" + "".join(
-        f"a{at}: &a{at} [{', '.join([f'*a{at - 1}'] * 9)}]\n" for at in range(1, 30)
-    )
-    assert [fault.path for fault in repeated_keys(laughs)] == ["$.a0.x"]
+def laughs(levels: int, shape: str) -> str:
+    """A text in which each line is nine times the line before."""
+    lines = [f"a{at}: &a{at} {shape % ', '.join([f'*a{at - 1}'] * 9)}\n" for at in range(1, levels)]
+    return "".join(["a0: &a0 {x: 1, x: 2}\n", *lines])
+
+
+@pytest.mark.parametrize("shape", ["[%s]", "{b: [%s]}", "{<<: [%s]}"])
+def test_many_names_of_one_thing_cost_nothing(shape: str) -> None:
+    """Whoever reads such a text writes out all that its names stand for, and never ends."""
+    [fault] = repeated_keys(laughs(30, shape))
+    assert (fault.path, "more than 1000000 values" in fault.text) == ("$", True)
+    assert [fault.path for fault in repeated_keys(laughs(4, shape))] == ["$.a0.x"]
+
+
+def test_a_long_document_is_none_of_these() -> None:
+    assert repeated_keys("pools:\n" + "- [a, b, c]\n" * 5000) == []

@@ -38,8 +38,8 @@ def earlier(pool: Any = None, labels: Any = None, *groups: str) -> Seen:
 NEW = Seen(False, None, None, frozenset())
 
 
-def faults(config: Any, hosts: dict[str, Seen], **elsewhere: str) -> list[tuple[str, str]]:
-    return [(fault.path, fault.text) for fault in place(config, hosts, elsewhere)[1]]
+def faults(config: Any, hosts: dict[str, Seen], **before: str) -> list[tuple[str, str]]:
+    return [(fault.path, fault.text) for fault in place(config, hosts, before, {})[1]]
 
 
 @pytest.mark.parametrize(
@@ -56,13 +56,13 @@ def faults(config: Any, hosts: dict[str, Seen], **elsewhere: str) -> list[tuple[
     ],
 )
 def test_how_a_host_comes_into_a_pool(seen: Seen, placed: list[str]) -> None:
-    assert place(document(pool("a", select="gpu == 'h100'")), {"h": seen}, {}) == ({"a": placed}, [])
+    assert place(document(pool("a", select="gpu == 'h100'")), {"h": seen}, {}, {}) == ({"a": placed}, [])
 
 
 def test_hosts_stand_in_the_order_of_the_document_and_then_of_the_inventory() -> None:
     config = document(pool("a", hosts={"z": None, "b": {}}), pool("c"))
     hosts = {"y": earlier("a"), "x": earlier("c"), "z": NEW, "b": NEW}
-    assert place(config, hosts, {})[0] == {"a": ["z", "b", "y"], "c": ["x"]}
+    assert place(config, hosts, {}, {})[0] == {"a": ["z", "b", "y"], "c": ["x"]}
 
 
 @pytest.mark.parametrize(
@@ -113,6 +113,27 @@ def test_a_pool_of_another_document_has_its_name() -> None:
     assert (path, text) == ("$.pools[0].name", "eu.fleet.yml has a pool 'a' too: rename one")
 
 
+def test_a_file_beside_that_nobody_may_read_takes_no_name_away() -> None:
+    """Two documents of one directory, each a source of its own, may have one pool each in their own way."""
+    beside = {"a": "staging.fleet.yml", "us": "us.fleet.yml"}
+    hosts = {"h": earlier("us"), "here": earlier("a")}
+    assert place(document(pool("a")), hosts, {}, beside) == ({"a": ["here"]}, [])
+
+
+def test_of_many_pools_the_first_are_said() -> None:
+    pools = [pool(f"p{number:02}") for number in range(40)]
+    [(_path, text)] = faults(document(*pools), {"h": earlier("nowhere")})
+    assert "(p00, p01, " in text
+    assert "p11 and 28 more): correct" in text
+    assert "p12" not in text
+
+
+@pytest.mark.parametrize("label", [float("nan"), 16**5000, None, ["h100"]], ids=["nan", "large", "null", "list"])
+def test_a_label_that_is_none_selects_nobody(label: Any) -> None:
+    config = document(pool("a", select="gpu == 'h100' or gpu < 5 or gpu >= 5"))
+    assert place(config, {"h": earlier(None, {"gpu": label})}, {}, {}) == ({"a": []}, [])
+
+
 @pytest.mark.parametrize(
     ("labels", "said"),
     [
@@ -148,7 +169,7 @@ def test_groups_and_what_they_say() -> None:
         profiles=[GATED],
     )
     hosts = {"h1": NEW, "h2": Seen(False, None, {"gpu": "a100"}, frozenset())}
-    placed, wrong = place(config, hosts, {})
+    placed, wrong = place(config, hosts, {}, {})
     fleet = fleet_of(config, hosts, placed)
     assert wrong == []
     assert fleet.members == {
@@ -196,7 +217,7 @@ def test_thousands_of_hosts_cost_no_time() -> None:
     pools = [pool(f"p{number}", select=f"rack == 'r{number}'") for number in range(40)]
     hosts = {f"h{number}": earlier(None, {"rack": f"r{number % 40}"}) for number in range(4000)}
     begun = time.process_time()
-    placed, wrong = place(document(*pools), hosts, {})
+    placed, wrong = place(document(*pools), hosts, {}, {})
     assert (len(placed["p7"]), wrong) == (100, [])
     assert time.process_time() - begun < 5  # seconds, on a slow machine; 160,000 expressions are looked at
 

@@ -196,13 +196,33 @@ def test_a_hostile_text_is_refused_at_once(text: str) -> None:
 def test_as_deep_and_as_long_as_may_be_holds() -> None:
     assert holds(parse("(" * DEEPEST + "gpu" + ")" * DEEPEST), LABELS)
     long = "gpu and " * (LONGEST // 8 - 1) + "gpu"
-    assert holds(parse(long), LABELS)
+    assert holds(parse(long.ljust(LONGEST)), LABELS)
+    with pytest.raises(ValueError, match=f"has {LONGEST + 1}: shorten it$"):
+        parse(long.ljust(LONGEST + 1))
 
 
-@pytest.mark.parametrize("label", ["9" * 100000, "1e999999999", "\u0661", " 4", "4 ", "+4", "0x4", "4.", ".4", "NaN"])
+@pytest.mark.parametrize(
+    "label",
+    ["9" * 100000, "9" * 31, "4." + "0" * 31, "1e999999999", "\u0661", " 4", "4 ", "+4", "0x4", "4.", ".4", "NaN"],
+)
 def test_a_label_that_only_looks_like_a_number_is_text(label: str) -> None:
     assert not holds(parse("a == 4 or a < 5 or a >= 5"), {"a": label})
     assert holds(parse("a"), {"a": label})
+
+
+@pytest.mark.parametrize(
+    ("label", "text"),
+    [
+        (0.00001, "a > 0 and a < 1"),
+        (1e300, "a > 4"),
+        (10**40, "a > 4"),
+        (-(10**40), "a < 4"),
+        (0.1, "a == 0.1 and a <= 0.1"),
+        (4.0, "a == 4"),
+    ],
+)
+def test_a_label_that_is_a_number_counts_as_one_however_it_is_written(label: Any, text: str) -> None:
+    assert holds(parse(text), {"a": label})
 
 
 KEYS = st.sampled_from(["a", "b.c", "d/e"])

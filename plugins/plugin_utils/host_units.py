@@ -89,7 +89,7 @@ def _gpus(given: Any, faults: list[Fault]) -> list[dict[str, Any]]:
     """What host_info shows of the GPUs; nothing where nobody looked."""
     if given is None:
         return []
-    if not isinstance(given, (list, tuple)):
+    if not isinstance(given, list):
         faults.append(Fault(AT_GPUS, f"this is {shown(given)}: give the list gpus of host_info"))
         return []
     looked = []

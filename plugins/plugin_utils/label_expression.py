@@ -141,7 +141,7 @@ class _Reader:
 
     def takes(self, text: str) -> bool:
         """Whether the next token is this word or sign, which is then read."""
-        taken = self.next.kind != "quoted" and self.next.text == text and self.next.kind != "end"
+        taken = self.next.kind != "quoted" and self.next.text == text
         self._at += taken
         return taken
 

@@ -35,7 +35,7 @@ Make = Callable[[Any, str], Made]
 
 
 def policy_units(policy: Mapping[str, Any], path: str) -> tuple[list[Fault], dict[str, dict[str, Any]]]:
-    """The faults of a policy in plain values that lies at the path, and without any its units by name.
+    """The faults of a policy in plain values that lies at the path, and its units by name, good where there are none.
 
     What the host would refuse of a unit is a fault, at the key of the policy that it comes from.
     """
@@ -56,9 +56,9 @@ def policy_units(policy: Mapping[str, Any], path: str) -> tuple[list[Fault], dic
             unit, make = POLICY[key]
             made = make(value, place)
             faults += made.faults
-            if made.settings is not None and unit:
+            if made.settings is not None:
                 units[unit] = made.settings
-    return faults, units if not faults else {}
+    return faults, units
 
 
 def layout_faults(value: Any, path: str) -> list[Fault]:

@@ -184,6 +184,10 @@ def test_labels_that_are_none_or_contradict_the_pool_are_refused(labels: Any, pa
     assert [fault.path for fault in raised.value.faults] == paths
 
 
+def test_a_pool_without_a_site_leaves_the_hosts_own() -> None:
+    assert list(render({}, {"hostConfig": {"iommu": {"when": "site == fra"}}}, {"site": "fra"})) == ["iommu"]
+
+
 def test_a_unit_that_its_when_leaves_out_is_the_pools_all_the_same() -> None:
     config = {"cpu": {"isolate": "4", "when": "nowhere"}}
     assert of_profile(config) == {}
@@ -290,7 +294,7 @@ def test_ansibles_own_types_are_taken_for_what_they_are() -> None:
 
 
 def test_a_number_with_a_point_that_is_whole_has_one_form() -> None:
-    assert of_profile({"sysctl": {"vm.swappiness": 10.0}}) == {"sysctl": {"vm.swappiness": 10}}
+    assert json.dumps(of_profile({"sysctl": {"vm.swappiness": 10.0}})) == '{"sysctl": {"vm.swappiness": 10}}'
 
 
 def test_nothing_that_came_in_is_changed() -> None:

@@ -35,6 +35,7 @@ LABELS: dict[str, Any] = {
     "minus": -2,
     "half": 0.5,
     "empty": "",
+    "quoted": "'q'",
     "off": False,
     "words": "two words",
     "0a": "digit first",
@@ -56,6 +57,9 @@ LABELS: dict[str, Any] = {
         ("bcd.dev/site == fra", True),
         ("0a == 'digit first'", True),
         ("empty == ''", True),
+        ("quoted == \"'q'\"", True),
+        ("quoted == 'q'", False),
+        ('quoted == "\'q"', False),
         # presence, whatever the value is
         ("gpu", True),
         ("off", True),

@@ -5,10 +5,17 @@
 
 from __future__ import annotations
 
+import re
 from html import escape
 
 VOID = frozenset(("meta", "br", "hr", "wbr", "input"))
 CLOSED = frozenset(("path", "use"))  # of a picture, where an element that holds nothing closes itself
+LONGEST = 4000  # characters of one text: what a page is to be looked at for is at its beginning
+# Control characters, halves of a character, and what is of no width or turns the text around it.
+UNSEEN = re.compile(
+    "[\\x00-\\x08\\x0b-\\x1f\\x7f-\\x9f\\xad\\u061c\\u180e\\u200b-\\u200f\\u202a-\\u202e\\u2060-\\u206f\\ufeff\\ufff9-\\ufffb"
+    "\\ud800-\\udfff\\U000e0000-\\U000e007f]"
+)
 
 
 class Html(str):
@@ -18,8 +25,8 @@ class Html(str):
 
 
 def text(given: str) -> Html:
-    """The string, escaped; control characters that a browser would swallow, or that turn the text around, are shown."""
-    return Html(escape("".join(_visible(char) for char in given)))
+    """The string, escaped; what a browser would swallow or obey is shown by its number."""
+    return Html(escape(UNSEEN.sub(_number, given)))
 
 
 def element(tag: str, /, *content: str, **attributes: str) -> Html:
@@ -35,11 +42,14 @@ def element(tag: str, /, *content: str, **attributes: str) -> Html:
 
 
 def join(*content: str) -> Html:
-    """All parts in a row; what is not HTML is escaped."""
-    return Html("".join(part if isinstance(part, Html) else text(part) for part in content))
+    """All parts in a row; what is not HTML is escaped, and of a text without end the beginning is there."""
+    return Html("".join(part if isinstance(part, Html) else _beginning(part) for part in content))
 
 
-def _visible(char: str) -> str:
-    turns = "\u202a" <= char <= "\u202e" or "\u2066" <= char <= "\u2069"
-    control = (char < " " and char not in "\t\n") or "\x7f" <= char <= "\x9f"
-    return f"\\u{ord(char):04x}" if turns or control else char
+def _beginning(given: str) -> Html:
+    more = len(given) - LONGEST
+    return text(f"{given[:LONGEST]}… and {more:,} characters more" if more > 0 else given)
+
+
+def _number(found: re.Match[str]) -> str:
+    return f"\\u{ord(found[0]):04x}"

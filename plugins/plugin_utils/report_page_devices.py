@@ -14,6 +14,7 @@ from .report_page_words import counted, table, wide
 WIDTH, HEIGHT = 640, 44
 CHAR = 6.8  # of the pictures' text, in their units
 MOST = 6  # processes that are named
+SLOTS = 48  # of a GPU, at most; of one that claims more those are drawn that somebody has
 
 Gpu = Mapping[str, Any]
 
@@ -141,15 +142,19 @@ def _boxes(gpu: Gpu) -> Iterator[Box]:
     if count < 2 and not slots:
         yield Box(0, WIDTH, "whole GPU", None if whole is None else ", ".join(whole))
         return
-    for slot in range(count):
-        yield Box(slot * WIDTH / count, WIDTH / count, f"s{slot}", slots.get(slot, "" if whole is not None else None))
+    drawn: Sequence[int] = range(count) if count <= SLOTS else sorted(slots)[:SLOTS]
+    for place, slot in enumerate(drawn):
+        width = WIDTH / len(drawn)
+        yield Box(place * width, width, f"s{slot}", slots.get(slot, "" if whole is not None else None))
 
 
 def _mig(gpu: Gpu, parts: Sequence[Mapping[str, Any]]) -> Iterator[Box]:
     """The MIG devices in their places; several of one GPU instance share its place."""
-    total = gpu.get("slices") or max((part["start"] + part["size"] for part in parts), default=1)
+    total = max(1, gpu.get("slices") or max((part["start"] + part["size"] for part in parts), default=1))
     places: dict[tuple[int, int, Any], list[Mapping[str, Any]]] = {}
     for part in parts:
+        if part["start"] < 0 or part["size"] < 1 or part["start"] + part["size"] > total:
+            continue  # nowhere on the GPU
         places.setdefault((part["start"], part["size"], part["gi"]), []).append(part)
     for (start, size, _gi), sharers in sorted(places.items(), key=lambda item: item[0][:2]):
         width = WIDTH * size / total / len(sharers)

@@ -158,9 +158,16 @@ def _difference(each: Mapping[str, str]) -> Html:
         have, want = before.strip("\n"), after.strip("\n")
         pairs = element("dl", *_pair("have", have or "nothing"), *_pair("want", want or "nothing"), class_="pair")
         return element("figure", element("figcaption", path), pairs)
-    lines = list(difflib.unified_diff(before.splitlines(), after.splitlines(), "have", "want", lineterm=""))
-    marked = (element("span", line + "\n", class_=_kind(line, number)) for number, line in enumerate(lines))
+    have_lines, want_lines = before.splitlines(), after.splitlines()
+    rest = max(len(have_lines), len(want_lines)) - LINES
+    lines = difflib.unified_diff(have_lines[:LINES], want_lines[:LINES], "have", "want", lineterm="")
+    marked = [element("span", line + "\n", class_=_kind(line, number)) for number, line in enumerate(lines)]
+    if rest > 0:
+        marked.append(element("span", f"… and {counted(rest, 'line')} more\n", class_="at"))
     return element("figure", element("figcaption", path), element("pre", *marked, tabindex="0"))
+
+
+LINES = 1000  # of a file, that are compared: more take longer by the square of their number
 
 
 def _pair(word: str, value: str) -> tuple[Html, Html]:

@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Data from elsewhere, held to a shape: what a host returned counts only as far as a module of ours returns such.
 
-A shape is TEXT, NUMBER (a whole one) or TRUTH, a mapping of keys to shapes (other keys are dropped, and all of these
-are there), or one of the classes below.
+A shape is TEXT, NUMBER (a whole one, of 64 bits at most) or TRUTH, a mapping of keys to shapes (other keys are dropped,
+and all of these are there), or one of the classes below.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 TEXT, NUMBER, TRUTH = "text", "number", "truth"
+TOO_LARGE = 1 << 64  # nothing that is counted on a host; such a number is no float either, which a scale needs
 
 
 class Maybe(NamedTuple):
@@ -74,7 +75,7 @@ def _fitting(value: Any, shape: Any) -> tuple[Any, ...]:
 def _scalar(value: Any, shape: str) -> Any:
     if shape == TEXT and isinstance(value, str):
         return text(value)
-    if shape == NUMBER and isinstance(value, int) and not isinstance(value, bool):
+    if shape == NUMBER and isinstance(value, int) and not isinstance(value, bool) and abs(value) < TOO_LARGE:
         return int(value)
     if shape == TRUTH and isinstance(value, bool):
         return bool(value)

@@ -286,6 +286,32 @@ def test_what_turns_text_around_is_shown() -> None:
     assert markup.text("a\u202eb\x1b") == "a\\u202eb\\u001b"
 
 
+@pytest.mark.parametrize("unseen", ["\u200f", "\u200e", "\u061c", "\u200b", "\u2066", "\ufeff", "\xad", "\ud800", "\r"])
+def test_what_nobody_would_see_is_shown(unseen: str) -> None:
+    shown = markup.text(f"node-1{unseen}\n\tnode-2")
+    assert shown == f"node-1\\u{ord(unseen):04x}\n\tnode-2"
+    assert shown.encode()
+
+
+def test_of_a_text_without_end_the_beginning_is_shown() -> None:
+    message = "word " * 20_000
+    page = page_of(one=everything(message))
+    assert max(map(len, page.texts)) < 5_000
+    assert "… and 96,000 characters more" in page.text
+    whole = "x" * 4_000
+    assert markup.element("p", whole) == f"<p>{whole}</p>"
+    assert markup.element("path", d=whole + "y").endswith('xy"/>')  # a picture is no text
+
+
+def test_of_a_difference_without_end_the_beginning_is_compared() -> None:
+    before = "".join(f"{number}\n" for number in range(30_000))
+    after = "".join(f"{number}\n" for number in reversed(range(20_000)))
+    entry = {"before_header": "/etc/x", "after_header": "/etc/x", "before": before, "after": after}
+    page = page_of(one=plan("PROGRESSING", unit("sysctl", "progressing", steps=[WRITE], diff=[entry])))
+    assert "… and 29,000 lines more" in page.text
+    assert len(page.texts) < 5_000
+
+
 def test_only_html_goes_unescaped() -> None:
     bold = markup.element("b", "1 < 2")
     assert bold == "<b>1 &lt; 2</b>"

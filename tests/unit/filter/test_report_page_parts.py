@@ -89,6 +89,22 @@ def test_slots_are_as_many_as_clients_may_come() -> None:
     assert ">…two<" in own or re.search(r">…\w*_two<", own)  # its end tells it from the others
 
 
+@pytest.mark.parametrize("claimed", [{"sharing": {"mode": "mps", "replicas": 10**9}}, {"sharing": None}])
+def test_a_host_that_claims_more_slots_than_there_are_costs_no_more(claimed: dict[str, Any]) -> None:
+    slots = [{"slot": slot, "allocation_id": f"alloc_{slot}"} for slot in (2, 999_999_999)]
+    own, ground = drawn(**claimed, slots=slots)
+    assert outlines(ground, "free") == outlines(own, "held") == [(0, 0.5), (0.5, 1)]
+    assert ">s999999999<" in own
+
+
+@pytest.mark.parametrize("slices", [None, -1, 0, 8, 2**63])
+def test_mig_devices_that_are_nowhere_on_their_gpu_are_not_drawn(slices: int | None) -> None:
+    nowhere = (part("1g.10gb", -5, 5, 7), part("1g.10gb", 3, 0, 8), part("1g.10gb", 2**62, 2**63, 9))
+    for one in nowhere if slices else nowhere[:2]:
+        own, ground = drawn(**mig(one, slices=slices))
+        assert (outlines(ground, "free"), outlines(own, "held")) == ([], [])
+
+
 @pytest.mark.parametrize(
     ("held", "text", "label"),
     [

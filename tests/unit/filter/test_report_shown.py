@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ansible_collections.bettercompute.bcd.plugins.plugin_utils import report
+from ansible_collections.bettercompute.bcd.plugins.plugin_utils import report, report_shown
 from ansible_collections.bettercompute.bcd.plugins.plugin_utils.places import places
 
 from .plans import REBOOT, plan, unit, waits
@@ -272,3 +272,10 @@ def test_a_plan_that_is_bent_anywhere_still_makes_a_document(result: Any, more: 
 def test_anything_at_all_makes_a_document(result: Any) -> None:
     whole(report.fleet_document({"a": result}, {"a": result}, {"a": result}))
     whole(report.fleet_document({"a": result}, source="status"))
+
+
+@pytest.mark.parametrize(("number", "kept"), [(0, 0), (-5, -5), (2**64 - 1, 2**64 - 1), (2**64, None), (10**400, None)])
+def test_a_number_that_nothing_counts_to_is_none(number: int, kept: int | None) -> None:
+    facts = {"numa": [{"id": 0, "cpus": "0", "memory": number, "hugepages": {}}]}
+    told = report_shown.of_facts({"ansible_facts": {"bcd": facts}}, "")
+    assert [node["memory"] for node in told["numa"]] == ([] if kept is None else [kept])

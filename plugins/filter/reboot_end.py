@@ -11,6 +11,7 @@ from typing import Any
 from ..plugin_utils.reboot_said import end
 from ..plugin_utils.reboot_seen import outcomes
 from ..plugin_utils.reboot_waves import ending
+from ..plugin_utils.template_trust import inert
 
 DOCUMENTATION = r"""
 name: reboot_end
@@ -73,7 +74,8 @@ def reboot_end(
     """The end (see plugin_utils.reboot_waves), as stats and in sentences."""
     found = outcomes(plan["queue"], variables)
     shown = {**plan, "waves": [], "turns": {}} if planned else plan
-    return end(plan, ending(shown, found), limit)
+    made: dict[str, Any] = inert(end(plan, ending(shown, found), limit))
+    return made
 
 
 class FilterModule:

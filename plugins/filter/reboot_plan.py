@@ -10,10 +10,11 @@ from typing import Any
 
 from ansible.errors import AnsibleFilterError
 
-from ..plugin_utils.reboot_budget import limit
 from ..plugin_utils.reboot_said import lines
-from ..plugin_utils.reboot_seen import Wishes, seen
+from ..plugin_utils.reboot_seen import seen
 from ..plugin_utils.reboot_waves import plan_waves
+from ..plugin_utils.reboot_wishes import wishes_of
+from ..plugin_utils.template_trust import inert
 
 DOCUMENTATION = r"""
 name: reboot_plan
@@ -58,6 +59,26 @@ options:
     description: Whether the Nodes of workers are cordoned, so that one that cannot be asked for keeps its host up.
     type: bool
     default: true
+  drain:
+    description: Whether they are drained, which keeps such a host up too.
+    type: bool
+    default: false
+  dry_run:
+    description: Whether the run is to say only what it would do.
+    type: bool
+    default: false
+  asked:
+    description:
+      - The host whose variables gave O(max_unavailable), O(again), O(with_holds), O(cordon), O(drain) and O(dry_run).
+      - Where they are its own, each other host has its own too, by C(bcd_reboot_max_unavailable) and so on in
+        O(variables). Otherwise, and where it is empty, they hold for all hosts.
+    type: str
+    default: ""
+  lost:
+    description: Hosts of the run that an earlier play lost, so that they were not looked at.
+    type: list
+    elements: str
+    default: []
 author:
   - bettercompute (@bettercompute)
 """
@@ -91,6 +112,9 @@ _value:
     failed:
       description: What is wrong, by host.
       type: dict
+    dry:
+      description: Whether a host of the run has it that nothing is to be done.
+      type: bool
     lines:
       description: The plan in sentences.
       type: list
@@ -106,16 +130,30 @@ def reboot_plan(
     again: bool = False,
     with_holds: bool = False,
     cordon: bool = True,
+    drain: bool = False,
+    dry_run: bool = False,
+    asked: str = "",
+    lost: Iterable[str] = (),
 ) -> dict[str, Any]:
-    """The plan (see plugin_utils.reboot_waves), with its `lines`."""
+    """The plan (see plugin_utils.reboot_waves), with its `lines`, and whether it is `dry`."""
+    given = {
+        "max_unavailable": max_unavailable,
+        "again": again,
+        "with_holds": with_holds,
+        "cordon": cordon,
+        "drain": drain,
+        "dry_run": dry_run,
+    }
+    looks = {str(look["item"]): look for look in elsewhere or ()}
+    hosts = [str(host) for host in reach]
     try:
-        most = limit(max_unavailable)
+        wishes = wishes_of([*hosts, *looks], variables, given, asked)
     except ValueError as fault:
         raise AnsibleFilterError(str(fault)) from fault
-    looks = {str(look["item"]): look for look in elsewhere or ()}
-    hosts = seen([str(host) for host in reach], looks, variables, Wishes(again, with_holds, cordon))
-    plan = plan_waves(hosts, most)
-    return {**plan, "lines": lines(plan, variables)}
+    plan = plan_waves(seen(hosts, looks, variables, wishes, lost))
+    is_dry = any(wishes[host].dry_run for host in hosts)
+    made: dict[str, Any] = inert({**plan, "lines": lines(plan, variables), "dry": is_dry})
+    return made
 
 
 class FilterModule:

@@ -10,6 +10,7 @@ from typing import Any
 
 from ..plugin_utils.reboot_seen import outcomes
 from ..plugin_utils.reboot_waves import turns
+from ..plugin_utils.template_trust import inert
 
 DOCUMENTATION = r"""
 name: reboot_turns
@@ -63,7 +64,8 @@ def reboot_turns(
     if at is None:
         return {}
     before = [host for wave in plan["waves"][:at] for host in wave]
-    return {host: dict(turn._asdict()) for host, turn in turns(plan, outcomes(before, variables), at).items()}
+    found = turns(plan, outcomes(before, variables), at)
+    return {host: inert(turn._asdict()) for host, turn in found.items()}
 
 
 class FilterModule:

@@ -290,9 +290,10 @@ ansible_facts:
           description:
             - The host's Node in its cluster, its C(name), whether it is C(ready), and who cordoned it, C(cordoned_by),
               which is V(us) for M(bettercompute.bcd.kube_node), V(others), or null. Empty where there is none.
+            - Its C(remembered) is true as long as root's record names it as cordoned by us, which it may be no more.
           returned: O(availability) is true
           type: dict
-          sample: {"name": "gpu-01", "ready": true, "cordoned_by": null}
+          sample: {"name": "gpu-01", "ready": true, "cordoned_by": null, "remembered": false}
         unreadable:
           description: A sentence on each key, or part of one, that could not be read.
           returned: always

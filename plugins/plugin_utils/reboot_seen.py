@@ -7,21 +7,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from .reboot_waves import NO_ANSWER, Outcome, Seen
+from .reboot_wishes import Wishes
 
 # What the units say of a boot that had been asked for the argument, came up, and was not enough.
 IN_VAIN = re.compile(r"booted with(out)? the argument|this boot has ")
 RECORDS = re.compile(r"(reboot_required|reboot_reasons|rebooted_for): ")
-
-
-class Wishes(NamedTuple):
-    """The variables of the playbook that decide about a host."""
-
-    again: bool = False
-    with_holds: bool = False
-    cordon: bool = True
 
 
 def pools_of(hosts: Iterable[str], variables: Mapping[str, Any]) -> dict[str, str]:
@@ -48,10 +41,21 @@ def elsewhere(
     return [host for host, pool in others.items() if pool in due and (pool or host in lone)]
 
 
-def seen(reach: list[str], looks: Mapping[str, Any], variables: Mapping[str, Any], wishes: Wishes) -> list[Seen]:
-    """Every host: those of the run with what they registered, then those elsewhere, with their look in `looks`."""
-    found = [_seen(host, variables[host].get("bcd_before"), variables[host], True, wishes) for host in reach]
-    return found + [_seen(host, look, variables[host], False, wishes) for host, look in looks.items()]
+def seen(
+    reach: list[str],
+    looks: Mapping[str, Any],
+    variables: Mapping[str, Any],
+    wishes: Mapping[str, Wishes],
+    lost: Iterable[str] = (),
+) -> list[Seen]:
+    """Every host: those of the run with what they registered, then those elsewhere, with their look in `looks`.
+
+    `lost` are those of the run that an earlier play lost: what they have registered is older than this run's look.
+    """
+    gone = set(lost)
+    here = {host: None if host in gone else variables[host].get("bcd_before") for host in reach}
+    found = [_seen(host, look, variables[host], True, wishes[host]) for host, look in here.items()]
+    return found + [_seen(host, look, variables[host], False, wishes[host]) for host, look in looks.items()]
 
 
 def facts_of(look: Any) -> Mapping[str, Any]:
@@ -68,6 +72,7 @@ def _waits(facts: Mapping[str, Any]) -> bool:
 def _seen(host: str, look: Any, variables: Mapping[str, Any], reach: bool, wishes: Wishes) -> Seen:
     facts = facts_of(look)
     one = Seen(host, str(variables.get("bcd_pool") or ""), str(variables.get("bcd_site") or ""), reach)
+    one = one._replace(most=wishes.most)
     if not facts:
         why = " ".join(str(look.get("msg") or "").split()) if isinstance(look, Mapping) else ""
         return one._replace(
@@ -106,7 +111,7 @@ def _node(one: Seen, facts: Mapping[str, Any], wishes: Wishes) -> Seen:
     node = facts.get("node")
     if node is None:
         said = [str(line) for line in facts.get("unreadable") or [] if str(line).startswith("node: ")]
-        if not said or not wishes.cordon:
+        if not said or not (wishes.cordon or wishes.drain):
             return one
         why = f"whether its Node is cordoned cannot be told: {'; '.join(line[6:] for line in said)}"
         # A proof waits too: whether its Node is to be let go after it is not known.
@@ -122,6 +127,7 @@ def _node(one: Seen, facts: Mapping[str, Any], wishes: Wishes) -> Seen:
             f"(kubectl uncordon {name}), and start the playbook again"
         )
         return one._replace(kept=why, unavailable=f"its Node {name} is cordoned by others", stays=True)
+    one = one._replace(cordoned=bool(node.get("remembered")))  # an earlier run was killed before, or after, its cordon
     return one if node.get("ready") else one._replace(unavailable=f"its Node {name} is not ready")
 
 
@@ -149,6 +155,6 @@ def outcomes(hosts: Iterable[str], variables: Mapping[str, Any]) -> dict[str, Ou
     found = {}
     for host in hosts:
         left = variables[host].get("bcd_reboot_outcome")
-        if isinstance(left, Mapping):
+        if isinstance(left, Mapping) and left:
             found[host] = Outcome(str(left["state"]), " ".join(str(left["reason"]).split()), bool(left["away"]))
     return found

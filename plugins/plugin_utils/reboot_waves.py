@@ -21,7 +21,8 @@ The plan is a mapping of plain values, since it is kept as a fact between two pl
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
 from typing import Any, NamedTuple
 
 from .reboot_budget import Limit, allowed
@@ -36,8 +37,8 @@ class Seen(NamedTuple):
 
     `reach`: this run may touch it. `unavailable`: why its pool has to do without it now, a clause, "" where it has not.
     `away`: why it could not be looked at; `fault`: what ends the pool's rollout; `kept`: why it is left out although it
-    waits. `stays`: no turn of this run brings it back. `cordoned`: by an earlier run of ours. `due`: it waits for a
-    reboot; `done`: it was rebooted since.
+    waits. `stays`: no turn of this run brings it back. `cordoned`: an earlier run of ours noted that it cordons its
+    Node. `due`: it waits for a reboot; `done`: it was rebooted since. `most`: what it says of its pool's limit.
     """
 
     host: str
@@ -52,6 +53,7 @@ class Seen(NamedTuple):
     cordoned: bool = False
     due: bool = False
     done: bool = False
+    most: Limit = Limit(1)
 
 
 class Rollout(NamedTuple):
@@ -80,12 +82,18 @@ class Turn(NamedTuple):
     reason: str = ""
 
 
-def plan_waves(seen: Iterable[Seen], most: Limit) -> dict[str, Any]:
-    """The plan over all hosts of the pools, whether this run may touch them or not. Stable: by the order of `seen`."""
+def plan_waves(seen: Iterable[Seen]) -> dict[str, Any]:
+    """The plan over all hosts of the pools, whether this run may touch them or not. Stable: by the order of `seen`.
+
+    Of the limits that a pool's hosts give, the lowest is the pool's.
+    """
     pools: dict[str, list[Seen]] = {}
     for one in seen:
         pools.setdefault(one.pool, []).append(one)
-    rollouts = {pool: _rollout(pool, hosts, allowed(most, len(hosts))) for pool, hosts in pools.items()}
+    rollouts = {
+        pool: _rollout(pool, hosts, min(allowed(one.most, len(hosts)) for one in hosts))
+        for pool, hosts in pools.items()
+    }
     depth = max((len(rollout.waves) for rollout in rollouts.values()), default=0)
     waves = [
         [host for rollout in rollouts.values() if at < len(rollout.waves) for host in rollout.waves[at]]
@@ -142,7 +150,7 @@ def _turn(one: Seen) -> str:
         return REBOOT
     if one.done and not one.due:
         return PROVE
-    return RELEASE if one.cordoned else ""
+    return RELEASE if one.cordoned and not one.stays else ""  # none while it is going down
 
 
 def _why_not(pool: str, ended: str, failed: Mapping[str, str], lasting: Mapping[str, str], most: int, room: int) -> str:
@@ -185,22 +193,41 @@ def _chunks(hosts: list[str], size: int) -> list[list[str]]:
 
 
 def turns(plan: Mapping[str, Any], outcomes: Mapping[str, Outcome], at: int) -> dict[str, Turn]:
-    """What each host of the wave `at` may do now, by what the waves before came to.
+    """What each host of the wave `at` may do now, by what the waves before came to."""
+    return next(islice(_played(plan, outcomes), at, None))
 
-    A host whose turn came and that has no outcome counts as failed: nobody knows how it is.
+
+def _played(plan: Mapping[str, Any], outcomes: Mapping[str, Outcome]) -> Iterator[dict[str, Turn]]:
+    """Wave by wave what each host does, by what those before came to.
+
+    A host that had a turn and has no outcome counts as failed: nobody knows how it is. One that had none, and was
+    unavailable before, still is.
     """
-    before = [host for wave in plan["waves"][:at] for host in wave]
     ended: dict[str, tuple[str, str]] = {}  # pool -> the host that ended its rollout, and why
     away: dict[str, dict[str, str]] = {}
-    for host in before:
-        pool, outcome = plan["pool_of"][host], outcomes.get(host, Outcome(FAILED, NO_ANSWER, True))
-        if outcome.state == FAILED:
-            ended.setdefault(pool, (host, outcome.reason))
-        if outcome.away:
-            away.setdefault(pool, {})[host] = outcome.reason
+    for wave in plan["waves"]:
+        taken = _wave(plan, wave, ended, away)
+        yield taken
+        for host, turn in taken.items():
+            pool, before = plan["pool_of"][host], plan["pools"][plan["pool_of"][host]]["unavailable"].get(host, "")
+            idle = Outcome(LEFT_OUT, before, bool(before))
+            outcome = outcomes.get(host, Outcome(FAILED, NO_ANSWER, True)) if turn.turn else idle
+            if outcome.state == FAILED:
+                ended.setdefault(pool, (host, outcome.reason))
+            if outcome.away:
+                away.setdefault(pool, {})[host] = outcome.reason
+
+
+def _wave(
+    plan: Mapping[str, Any],
+    wave: Iterable[str],
+    ended: Mapping[str, tuple[str, str]],
+    away: Mapping[str, Mapping[str, str]],
+) -> dict[str, Turn]:
+    """The turns of one wave: what the pools have left of their room goes by the wave's order."""
     found: dict[str, Turn] = {}
     begun: dict[str, int] = {}
-    for host in plan["waves"][at]:
+    for host in wave:
         pool, turn = plan["pool_of"][host], plan["turns"][host]
         gone = away.get(pool, {})
         if turn != REBOOT:
@@ -242,10 +269,8 @@ def ending(plan: Mapping[str, Any], outcomes: Mapping[str, Outcome]) -> End:
     rebooted: list[str] = []
     proved: list[str] = []
     ended = {pool: shown["ended"] for pool, shown in plan["pools"].items() if shown["ended"]}
-    for at, wave in enumerate(plan["waves"]):
-        taken = turns(plan, outcomes, at)
-        for host in wave:
-            turn, why = taken[host]
+    for taken in _played(plan, outcomes):
+        for host, (turn, why) in taken.items():
             if why:
                 left_out[host] = why
             if not turn:

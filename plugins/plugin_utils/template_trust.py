@@ -8,6 +8,7 @@ From 2.19 on none is but those that are marked, so that both have to be said.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -19,6 +20,8 @@ except ImportError:  # before 2.19
     SAYS_TRUST = False
 
 BEGINS = ("{{", "{%", "{#")
+BRACE = re.compile(r"\{(?=[{%#])")
+HEADER = re.compile(r"\A#(?=jinja2:)")  # would choose other braces
 
 
 def as_template(text: str) -> str:
@@ -42,6 +45,21 @@ def as_data(value: Any) -> Any:
     from ansible.utils.unsafe_proxy import wrap_var
 
     return wrap_var(text)
+
+
+def inert(value: Any) -> Any:
+    """Plain values in which no ansible-core finds a template: every brace that would begin one stands by itself.
+
+    For what a filter read out of `hostvars`: before 2.19 Ansible does not see by its arguments that hosts said it,
+    takes what the filter makes of it for the playbook's own, and would evaluate it as soon as it is a fact.
+    """
+    if isinstance(value, Mapping):
+        return {inert(key): inert(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [inert(item) for item in value]
+    if not isinstance(value, str):
+        return value
+    return HEADER.sub("# ", BRACE.sub("{ ", str.__str__(value)))
 
 
 def text_of(loader: Any, path: str) -> str:

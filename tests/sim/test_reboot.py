@@ -247,6 +247,41 @@ def test_a_bad_budget_is_one_error_before_anything_is_touched(make: Maker) -> No
 # -- several
 
 
+def test_what_hosts_say_is_never_evaluated_here(make: Maker, tmp_path: Path) -> None:
+    hosts = make(variables={"vain": POOL_B}, due=ISOLATED, held=ISOLATED, vain=ISOLATED)
+
+    def hostile(name: str) -> str:
+        return "{{ lookup('pipe', 'touch " + str(tmp_path / f"evaluated-{name}") + "') }}"
+
+    for name, more in (("due", ""), ("held", ""), ("vain", " this boot has none")):
+        kept = record(hosts.host(name))
+        kept["units"]["cpu"] = f"{hostile(name)} reboot the node{more}"
+        hosts.host(name).write("/var/lib/bcd-hostconfig/reboot.json", json.dumps(kept))
+    hosts.host("held").write("/run/nologin", f"the system is going down {hostile('nologin')}")
+    hosts.host("due").change(misboot="same-boot-id")
+    hosts.host("due").write("/var/lib/bcd-hostconfig/applied.json", "{}")
+    played = hosts.play("reboot", "-e", "bcd_reboot_timeout=3", "-e", "bcd_reboot_max_unavailable=3", as_json=True)
+    assert played.rc != 0
+    assert any("due-01: a reboot is due, of which the units say: { { lookup(" in line for line in planned(played))
+    assert set(end(played)["left_out"]) == {"held-01"}
+    assert set(failed(played)) == {"due-01", "vain-01"}
+    assert list(tmp_path.glob("evaluated*")) == []
+
+
+def test_each_pool_has_its_own_budget_and_wishes(make: Maker) -> None:
+    wide = {**POOL_B, "bcd_reboot_max_unavailable": "100%", "bcd_reboot_with_holds": True}
+    hosts = make(
+        variables={"a": POOL_A, "b": POOL_A, "c": POOL_A, "x": wide, "y": wide}, **dict.fromkeys("abcxy", ISOLATED)
+    )
+    for name in "cy":
+        hosts.host(name).write(HELD, "{")
+    played = hosts.play("reboot", "--check", as_json=True)
+    assert end(played)["waves"] == [["a-01", "x-01", "y-01"], ["b-01"]]
+    assert end(played)["left_out"] == {"c-01": KEPT}
+    told = hosts.play("reboot", "--check", "-e", "bcd_reboot_max_unavailable=2", as_json=True)
+    assert end(told)["waves"] == [["a-01", "b-01", "x-01", "y-01"]]
+
+
 def test_a_failure_ends_its_own_pools_rollout(make: Maker) -> None:
     variables = {"one": POOL_A, "two": POOL_A, "three": POOL_B, "four": POOL_B}
     hosts = make(variables=variables, **dict.fromkeys(variables, ISOLATED))

@@ -177,4 +177,10 @@ def _schedulable(joined: Joined, node: Node, verb: str, action: str) -> Step:
 
 def shown(node: Node, record: Ours | None) -> dict[str, Any]:
     """The Node as a fact of the host."""
-    return {"name": node.name, "ready": node.ready, "cordoned_by": cordoned_by(node, record)}
+    is_noted = record == Ours(node.name, node.uid)
+    return {
+        "name": node.name,
+        "ready": node.ready,
+        "cordoned_by": cordoned_by(node, record),
+        "remembered": is_noted,
+    }

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +18,9 @@ from ansible_collections.bettercompute.bcd.plugins.filter.reboot_end import rebo
 from ansible_collections.bettercompute.bcd.plugins.filter.reboot_plan import reboot_plan
 from ansible_collections.bettercompute.bcd.plugins.filter.reboot_turns import reboot_turns
 from ansible_collections.bettercompute.bcd.plugins.plugin_utils.reboot_budget import limit
-from ansible_collections.bettercompute.bcd.plugins.plugin_utils.reboot_seen import Wishes, seen
+from ansible_collections.bettercompute.bcd.plugins.plugin_utils.reboot_seen import seen
 from ansible_collections.bettercompute.bcd.plugins.plugin_utils.reboot_waves import Seen
+from ansible_collections.bettercompute.bcd.plugins.plugin_utils.reboot_wishes import Wishes
 
 PLAYBOOK = Path(__file__).resolve().parents[3] / "playbooks" / "reboot.yml"
 WAITS = "cpu: CPUs 2-3 are isolated from the next boot: reboot the node"
@@ -40,7 +42,7 @@ def look(**more: Any) -> dict[str, Any]:
 
 
 def one(result: Any, wishes: Wishes = Wishes(), **variables: Any) -> Seen:  # noqa: B008 - a value
-    [found] = seen(["one"], {}, {"one": {"bcd_before": result, **variables}}, wishes)
+    [found] = seen(["one"], {}, {"one": {"bcd_before": result, **variables}}, {"one": wishes})
     return found
 
 
@@ -100,6 +102,14 @@ def test_a_node_says_who_keeps_pods_away() -> None:
     assert one(look(node=node())).unavailable == ""
 
 
+def test_a_note_of_a_cordon_that_is_none_is_forgotten_by_a_turn_and_takes_no_room() -> None:
+    found = one(look(node={**node(), "remembered": True}))
+    assert (found.cordoned, found.unavailable) == (True, "")
+    assert one(look(node={**node(), "remembered": False})).cordoned is False
+    plan = reboot_plan(["a"], {"a": {"bcd_before": look(node={**node(), "remembered": True})}})
+    assert (plan["turns"], plan["pools"][""]["room"]) == ({"a": "release"}, 1)
+
+
 def test_a_node_that_cannot_be_asked_for_counts_unless_nothing_is_cordoned() -> None:
     away = look(node=None, unreadable=["node: https://10.0.0.1:6443 does not answer"])
     proof = look(node=None, unreadable=["node: no answer"], rebooted_for={"cpu": WAITS})
@@ -108,6 +118,7 @@ def test_a_node_that_cannot_be_asked_for_counts_unless_nothing_is_cordoned() -> 
     assert (found.stays, found.unavailable) == (True, "its Node cannot be asked for")
     assert found.kept == "whether its Node is cordoned cannot be told: https://10.0.0.1:6443 does not answer"
     assert one(away, Wishes(cordon=False)) == Seen("one", "")
+    assert one(away, Wishes(cordon=False, drain=True)).stays
 
 
 def test_a_host_that_goes_down_by_itself_is_left_out() -> None:
@@ -164,6 +175,72 @@ def test_hosts_that_say_the_same_are_said_once() -> None:
         "  wave 1: a",
         "  wave 2: b",
     ]
+
+
+def test_each_pool_has_the_variables_of_its_own_hosts() -> None:
+    variables = {**fleet("a1", "a2"), **fleet("b1", "b2", "b3", holds=[{"allocation_id": "x"}])}
+    for name in ("b1", "b2", "b3"):
+        variables[name].update(bcd_pool="q", bcd_reboot_max_unavailable="100%", bcd_reboot_with_holds="yes")
+    reach = list(variables)
+    plan = reboot_plan(reach, variables, asked="a1")
+    assert plan["waves"] == [["a1", "b1", "b2", "b3"], ["a2"]]
+    turned = reboot_plan(reach[::-1], variables, max_unavailable="100%", with_holds=True, asked="b3")
+    assert {pool: shown["allowed"] for pool, shown in turned["pools"].items()} == {"p": 1, "q": 3}
+    for name in reach:
+        variables[name]["bcd_before"] = look(reboot_reasons={"cpu": WAITS}, holds=[{"allocation_id": "x"}])
+    assert set(reboot_plan(reach, variables, max_unavailable="100%", with_holds=True, asked="b3")["left_out"]) == {
+        "a1",
+        "a2",
+    }
+    # A play's own variables are none of any host's, and hold for all.
+    over = reboot_plan(reach, variables, max_unavailable=2, with_holds=True, asked="a1")
+    assert {pool: shown["allowed"] for pool, shown in over["pools"].items()} == {"p": 2, "q": 2}
+    assert over["left_out"] == {}
+
+
+def test_a_bad_budget_of_another_host_is_an_error_that_names_it() -> None:
+    variables = fleet("a", "b")
+    variables["b"]["bcd_reboot_max_unavailable"] = "0%"
+    with pytest.raises(AnsibleFilterError, match=r"^b: bcd_reboot_max_unavailable is '0%'"):
+        reboot_plan(["a", "b"], variables, asked="a")
+
+
+def test_a_dry_run_of_one_is_a_dry_run_of_all() -> None:
+    variables = fleet("a", "b")
+    assert reboot_plan(["a", "b"], variables, asked="a")["dry"] is False
+    variables["b"]["bcd_reboot_dry_run"] = True
+    assert reboot_plan(["a", "b"], variables, asked="a")["dry"] is True
+
+
+def test_what_an_earlier_play_lost_was_not_looked_at() -> None:
+    plan = reboot_plan(["a", "b"], fleet("a", "b"), lost=["a"])
+    assert plan["failed"] == {"a": "it cannot be looked at: it gave no answer"}
+    assert plan["queue"] == []
+
+
+@pytest.mark.parametrize(
+    "mark", ["{{ 1 }}", "{% x %}", "{# x #}", "{{{{ 1 }}}}", "#jinja2: variable_start_string:'['\n[1]"]
+)
+def test_what_a_host_says_is_no_template_of_any_ansible(mark: str) -> None:
+    def texts(value: Any) -> Iterator[str]:
+        if isinstance(value, dict):
+            for key, item in value.items():
+                yield from (key, *texts(item))
+        elif isinstance(value, list):
+            for item in value:
+                yield from texts(item)
+        elif isinstance(value, str):
+            yield value
+
+    variables = fleet("due", "vain", "held", "gone", "next")
+    variables["due"]["bcd_before"] = look(reboot_reasons={"cpu": mark})
+    variables["vain"].update(bcd_pool="v", bcd_before=look(reboot_reasons={"cpu": mark + "this boot has none"}))
+    variables["held"]["bcd_before"] = look(reboot_reasons={"cpu": WAITS}, holds=[{"allocation_id": mark}])
+    variables["gone"].update(bcd_pool="g", bcd_before={"failed": True, "msg": mark})
+    plan = reboot_plan(list(variables), variables)
+    variables["due"]["bcd_reboot_outcome"] = {"state": "failed", "reason": mark, "away": True}
+    found = list(texts([plan, reboot_turns(plan, variables, ["next"]), reboot_end(plan, variables)]))
+    assert [text for text in found if re.search(r"\{[{%#]|\A#jinja2:", text)] == []
 
 
 def test_turns_and_the_end_are_read_from_the_hosts_variables() -> None:

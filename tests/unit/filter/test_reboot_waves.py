@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ansible_collections.bettercompute.bcd.plugins.plugin_utils.reboot_budget import Limit, allowed, limit
-from ansible_collections.bettercompute.bcd.plugins.plugin_utils.reboot_seen import Wishes, elsewhere, seen
+from ansible_collections.bettercompute.bcd.plugins.plugin_utils.reboot_seen import elsewhere, seen
 from ansible_collections.bettercompute.bcd.plugins.plugin_utils.reboot_waves import (
     DONE,
     FAILED,
@@ -27,6 +27,7 @@ from ansible_collections.bettercompute.bcd.plugins.plugin_utils.reboot_waves imp
     plan_waves,
     turns,
 )
+from ansible_collections.bettercompute.bcd.plugins.plugin_utils.reboot_wishes import Wishes
 
 # -- the budget
 
@@ -55,9 +56,14 @@ def due(name: str, **more: Any) -> Seen:
     return Seen(name, more.pop("pool", "p"), due=True, **more)
 
 
+def planned(hosts: list[Seen], most: Limit) -> dict[str, Any]:
+    """The plan where every host gives the same limit."""
+    return plan_waves([one._replace(most=most) for one in hosts])
+
+
 def test_waves_go_over_the_sites_in_turn_and_are_no_larger_than_the_room() -> None:
     hosts = [due(f"f{at}", site="fra") for at in range(4)] + [due(f"a{at}", site="ams") for at in range(2)]
-    plan = plan_waves(hosts, Limit(2))
+    plan = planned(hosts, Limit(2))
     assert plan["waves"] == [["a0", "f0"], ["a1", "f1"], ["f2", "f3"]]
     assert plan["queue"] == ["a0", "f0", "a1", "f1", "f2", "f3"]
     assert plan["sizes"] == [2, 2, 2]
@@ -65,23 +71,23 @@ def test_waves_go_over_the_sites_in_turn_and_are_no_larger_than_the_room() -> No
 
 def test_pools_go_side_by_side_each_within_its_own_budget() -> None:
     hosts = [*(due(f"a{at}", pool="a") for at in range(2)), *(due(f"b{at}", pool="b") for at in range(20))]
-    assert plan_waves(hosts, Limit(10, True))["waves"][0] == ["a0", "b0", "b1"]
+    assert planned(hosts, Limit(10, True))["waves"][0] == ["a0", "b0", "b1"]
 
 
 def test_hosts_elsewhere_take_room_and_have_no_turn() -> None:
     hosts = [due("one"), Seen("two", "p", reach=False, unavailable="cannot be looked at", stays=True, due=True)]
-    plan = plan_waves(hosts, Limit(1))
+    plan = planned(hosts, Limit(1))
     assert plan["queue"] == []
     assert plan["left_out"] == {
         "one": "the pool p may do without 1 host at a time, and does already, without two (cannot be looked at): bring "
         "it back, or raise bcd_reboot_max_unavailable"
     }
-    assert plan_waves(hosts, Limit(2))["waves"] == [["one"]]
+    assert planned(hosts, Limit(2))["waves"] == [["one"]]
 
 
 def test_a_fault_ends_its_pools_rollout_and_no_others() -> None:
     hosts = [due("one", fault="the record is damaged"), due("two"), due("other", pool="q")]
-    plan = plan_waves(hosts, Limit(5))
+    plan = planned(hosts, Limit(5))
     assert plan["waves"] == [["other"]]
     assert plan["failed"] == {"one": "the record is damaged"}
     assert plan["left_out"] == {"two": "no host of the pool p is rebooted while one is as it is: the record is damaged"}
@@ -94,21 +100,21 @@ def test_proofs_go_before_reboots_and_what_is_gone_already_before_what_is_up() -
         Seen("rebooted", "p", done=True),
         Seen("left", "p", cordoned=True, unavailable="its Node was cordoned by an earlier run"),
     ]
-    plan = plan_waves(hosts, Limit(1))
+    plan = planned(hosts, Limit(1))
     assert plan["waves"] == [["rebooted", "left"], ["closed"], ["fresh"]]
     assert plan["turns"] == {"rebooted": "prove", "left": "release", "closed": "reboot", "fresh": "reboot"}
 
 
 def test_a_host_that_we_cordoned_and_that_may_not_begin_is_let_go() -> None:
     gone = Seen("gone", "p", reach=False, unavailable="cannot be looked at", stays=True)
-    plan = plan_waves([due("one", cordoned=True, unavailable="cordoned"), gone], Limit(1))
+    plan = planned([due("one", cordoned=True, unavailable="cordoned"), gone], Limit(1))
     assert plan["turns"] == {"one": "release"}
     assert list(plan["left_out"]) == ["one"]
 
 
 def test_a_failure_ends_the_pools_rollout_and_the_others_go_on() -> None:
     hosts = [due("a1", pool="a"), due("a2", pool="a"), due("b1", pool="b"), due("b2", pool="b")]
-    plan = plan_waves(hosts, Limit(1))
+    plan = planned(hosts, Limit(1))
     came = {"a1": Outcome(FAILED, "still required after the reboot: cpu: x", True), "b1": Outcome(DONE)}
     second = turns(plan, came, 1)
     assert second["b2"] == ("reboot", "")
@@ -123,7 +129,7 @@ def test_a_failure_ends_the_pools_rollout_and_the_others_go_on() -> None:
 
 
 def test_a_node_that_stays_cordoned_takes_room_and_ends_nothing() -> None:
-    plan = plan_waves([due(name) for name in ("one", "two", "three", "four")], Limit(2))
+    plan = planned([due(name) for name in ("one", "two", "three", "four")], Limit(2))
     assert plan["waves"] == [["one", "two"], ["three", "four"]]
     came = {"one": Outcome(STUCK, "its Node is not back", True), "two": Outcome(DONE)}
     taken = turns(plan, came, 1)
@@ -132,8 +138,45 @@ def test_a_node_that_stays_cordoned_takes_room_and_ends_nothing() -> None:
     assert "has to do without one (its Node is not back)" in taken["four"].reason
 
 
+def test_a_host_that_had_no_turn_for_want_of_room_ends_nothing() -> None:
+    plan = planned([due(name) for name in ("one", "two", "three", "four", "five", "six")], Limit(2))
+    came = {"one": Outcome(STUCK, "its Node is not back", True), "two": Outcome(DONE), "three": Outcome(DONE)}
+    last = turns(plan, came, 2)
+    assert last["five"] == ("reboot", "")
+    assert last["six"].reason == turns(plan, came, 1)["four"].reason
+    end = ending(plan, {**came, "five": Outcome(DONE)})
+    assert (end.ended, list(end.failed), list(end.left_out)) == ({}, ["one"], ["four", "six"])
+
+
+def test_a_host_that_was_away_before_and_had_no_turn_still_takes_room() -> None:
+    unready = [due(name, unavailable="its Node is not ready") for name in ("one", "two", "three", "four")]
+    plan = planned([*unready, *(due(name) for name in ("five", "six", "seven"))], Limit(2))
+    assert plan["waves"][:3] == [["one", "two"], ["three", "four"], ["five", "six"]]
+    came = {"one": Outcome(STUCK, "its Node is not back", True), "two": Outcome(DONE), "three": Outcome(DONE)}
+    assert [turn.turn for turn in turns(plan, came, 1).values()] == ["reboot", ""]
+    assert [turn.turn for turn in turns(plan, came, 2).values()] == ["", ""]  # away are one and four
+    assert "without one (its Node is not back), four (its Node is not ready)" in turns(plan, came, 2)["five"].reason
+
+
+def test_the_lowest_limit_that_a_pools_hosts_give_is_the_pools() -> None:
+    hosts = [due(f"a{at}", pool="a", most=Limit(1)) for at in range(3)]
+    hosts += [due(f"b{at}", pool="b", most=Limit(50, True)) for at in range(3)]
+    hosts += [due("b3", pool="b", most=Limit(3)), Seen("b4", "b", reach=False, most=Limit(80, True))]
+    plan = plan_waves(hosts)
+    assert {pool: shown["allowed"] for pool, shown in plan["pools"].items()} == {"a": 1, "b": 2}
+    assert plan["waves"][0] == ["a0", "b0", "b1"]
+
+
+def test_a_host_that_goes_down_by_itself_is_not_let_go_meanwhile() -> None:
+    going = due("one", cordoned=True, kept="it is going down by itself", unavailable="is going down", stays=True)
+    held = due("two", cordoned=True, kept="held", unavailable="its Node n was cordoned by an earlier run")
+    plan = planned([going, held], Limit(3))
+    assert plan["turns"] == {"two": "release"}
+    assert list(plan["left_out"]) == ["one", "two"]
+
+
 def test_a_turn_without_an_outcome_counts_as_failed() -> None:
-    plan = plan_waves([due("one"), due("two")], Limit(1))
+    plan = planned([due("one"), due("two")], Limit(1))
     assert turns(plan, {}, 1)["two"].reason.startswith("the rollout of the pool p ended with one")
     assert ending(plan, {}).failed == {"one": "it gave no answer"}
 
@@ -174,11 +217,12 @@ class Machine:
     cordoned: str | None
     down: bool
     held: bool
+    unready: bool = False
     reboots: int = 0
 
     @property
     def is_away(self) -> bool:
-        return self.down or self.cordoned is not None
+        return self.down or self.cordoned is not None or self.unready
 
     def look(self) -> dict[str, Any]:
         if self.down:
@@ -190,7 +234,7 @@ class Machine:
             "rebooted_for": reasons if self.rebooted and not self.due else {},
             "holds": [{"allocation_id": "a1"}] if self.held else [],
             "going_down": "",
-            "node": {"name": self.name, "ready": True, "cordoned_by": self.cordoned} if self.worker else {},
+            "node": {"name": self.name, "ready": not self.unready, "cordoned_by": self.cordoned} if self.worker else {},
         }
         return {"ansible_facts": {"bcd": facts}}
 
@@ -221,7 +265,8 @@ class Fleet:
         }
         reach = [one.name for one in self.machines.values() if one.reach]
         others = {name: variables[name]["bcd_before"] for name in elsewhere(reach, variables, variables, variables)}
-        plan = plan_waves(seen(reach, others, variables, Wishes()), self.most)
+        wishes = dict.fromkeys(variables, Wishes(most=self.most))
+        plan = plan_waves(seen(reach, others, variables, wishes))
         outcomes: dict[str, Outcome] = {}
         for at in range(len(plan["waves"])):
             running = {
@@ -260,13 +305,15 @@ class Fleet:
                 return
             one.reboots += 1
             one.due, one.rebooted = False, True
+            one.unready = one.unready and one.fate == "stays cordoned"
             yield "up"
         if turn != "release":
             if one.fate == "still required":
                 outcomes[one.name] = Outcome(FAILED, "still required", True)
                 return
             yield "proved"
-        if one.cordoned == "us" and one.fate == "stays cordoned":
+        if one.unready or (one.cordoned == "us" and one.fate == "stays cordoned"):
+            one.cordoned = None if one.cordoned == "us" and one.fate != "stays cordoned" else one.cordoned
             outcomes[one.name] = Outcome(STUCK, "its Node is not back", True)
             return
         one.cordoned = None if one.cordoned == "us" else one.cordoned
@@ -291,6 +338,7 @@ def machines(draw: st.DrawFn) -> list[Machine]:
                 cordoned=draw(st.sampled_from([None, None, None, "us", "others"])) if worker else None,
                 down=draw(st.integers(0, 9)) == 0,
                 held=draw(st.integers(0, 9)) == 0,
+                unready=worker and draw(st.integers(0, 3)) == 0,
             )
         )
     return found
@@ -327,6 +375,7 @@ def test_no_rollout_is_over_its_budget_and_none_forgets_a_host(
 def test_a_fleet_that_comes_back_is_rebooted_whole(hosts: list[Machine], most: Limit) -> None:
     for one in hosts:
         one.fate, one.down, one.held, one.reach = "well", False, False, True
+        one.unready = one.unready and one.due
         one.cordoned = None if one.cordoned == "others" else one.cordoned
     waits = {one.name for one in hosts if one.due}
     end = Fleet(hosts, most).run(-1)

@@ -82,11 +82,12 @@ def test_a_node_is_cordoned_and_let_go_again(host: KubeHost, cluster: Cluster) -
         "uid": cluster.nodes[NODE]["metadata"]["uid"],
     }
     assert host.files[RECORD].mode == 0o600
-    assert facts(host)["node"] == {"name": NODE, "ready": True, "cordoned_by": "us"}
+    assert facts(host)["node"] == {"name": NODE, "ready": True, "cordoned_by": "us", "remembered": True}
     again = go(host, "cordoned")
     assert (again.state, again.changed, again.steps) == ("converged", False, ())
     freed = go(host, "schedulable")
     assert (freed.state, freed.changed, dict(freed.found)) == ("converged", True, {"node": NODE, "cordoned_by": None})
+    assert facts(host)["node"] == {"name": NODE, "ready": True, "cordoned_by": None, "remembered": False}
     assert not is_cordoned(cluster)
     assert host.text(RECORD) is None
     assert verbs(host) == ["kubectl cordon", "kubectl uncordon"]
@@ -168,6 +169,7 @@ def test_a_node_that_was_made_anew_and_cordoned_is_not_ours(host: KubeHost, clus
 def test_an_admin_who_let_it_go_meanwhile_is_not_overruled(host: KubeHost, cluster: Cluster) -> None:
     go(host, "cordoned")
     cluster.admin(f"kubectl uncordon {NODE}")
+    assert facts(host)["node"] == {"name": NODE, "ready": True, "cordoned_by": None, "remembered": True}
     assert go(host, "schedulable").state == "converged"
     assert verbs(host) == ["kubectl cordon"]
     cordon(cluster)

@@ -5,11 +5,9 @@
 
 from __future__ import annotations
 
-import dataclasses
-import uuid
-from dataclasses import dataclass, field
 from typing import Any
 
+from .plain import dataclass, field
 from .products import GpuProfile, Product, product
 
 # nvidia-smi's words for an NVML code, and the exit status that it makes of it: the code itself for these, else 255.
@@ -125,6 +123,8 @@ class Card:
         """A MIG device's UUID: by name up to the 460 branch, a version 5 UUID after."""
         if branch < 470:
             return f"MIG-{self.uuid}/{gi.id}/{ci.id}"
+        import uuid
+
         return f"MIG-{uuid.uuid5(uuid.NAMESPACE_OID, f'{self.uuid}/{gi.id}/{ci.id}')}"
 
     def device_name(self, gi: Gi, ci: Ci) -> str:
@@ -143,11 +143,6 @@ CI_IDS = {1: 0, 2: 1, 3: 2, 4: 3, 7: 4}
 def ci_slices(profile: GpuProfile) -> list[int]:
     """The compute instance profiles of a GPU instance, smallest first, its whole last."""
     return [n for n in sorted(CI_IDS) if n < profile.compute and (n != 3 or profile.compute == 7)] + [profile.compute]
-
-
-def to_json(card: Card) -> dict[str, Any]:
-    """As plain values."""
-    return dataclasses.asdict(card)
 
 
 def from_json(values: dict[str, Any]) -> Card:

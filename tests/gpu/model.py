@@ -16,16 +16,15 @@ A machine is plain values (`dump`, `load`), so that it can live in a file of a s
 from __future__ import annotations
 
 import copy
-import dataclasses
 import json
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 from . import cards as values
 from . import placement
 from .cards import CI_IDS, Card, Ci, Gi, Nvml, Process, ci_slices
+from .plain import asdict, dataclass, field
 from .products import GpuProfile, product
 
 __all__ = ["Card", "Ci", "Fault", "Gi", "Hang", "Machine", "Nvml", "Process", "product"]
@@ -119,9 +118,7 @@ class Machine:
 
     def dump(self) -> str:
         """As JSON text; calls are left out."""
-        plain = {one.name: getattr(self, one.name) for one in dataclasses.fields(self)}
-        plain["cards"] = [values.to_json(card) for card in self.cards]
-        plain["faults"] = [dataclasses.asdict(fault) for fault in self.faults]
+        plain = asdict(self)
         del plain["calls"]
         return json.dumps(plain, indent=1, sort_keys=True) + "\n"
 

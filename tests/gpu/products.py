@@ -6,11 +6,11 @@
 from __future__ import annotations
 
 import json
+import os
 from functools import cache
-from pathlib import Path
 from typing import NamedTuple
 
-PROFILES_FILE = Path(__file__).with_name("mig_profiles.json")
+PROFILES_FILE = os.path.join(os.path.dirname(__file__), "mig_profiles.json")
 ENGINES = ("sm", "copy_engines", "decoders", "encoders", "jpeg", "ofa")
 
 
@@ -98,7 +98,9 @@ SINCE = {"1_SLICE_REV1": 470, "1_SLICE_REV2": 525, "2_SLICE_REV1": 525}
 def products() -> dict[str, Product]:
     """Every product by its key: the fifteen with MIG, then those without."""
     found = {}
-    for row in json.loads(PROFILES_FILE.read_text(encoding="utf-8"))["products"]:
+    with open(PROFILES_FILE, encoding="utf-8") as kept:
+        rows = json.load(kept)["products"]
+    for row in rows:
         name, power = NAMES[row["key"]]
         units = int(row["placement_units"] or 4)
         found[row["key"]] = Product(

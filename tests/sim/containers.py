@@ -229,6 +229,3 @@ def _rendered(table: Table, above: tuple[str, ...] = ()) -> str:
 
 def _key(text: str) -> str:
     return text if re.fullmatch(r"[A-Za-z0-9_-]+", text) else json.dumps(text)
-
-
-TABLE: dict[str, Any] = {"containerd": containerd, "dockerd": dockerd, "podman": podman}

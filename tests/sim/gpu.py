@@ -14,7 +14,7 @@ import shlex
 import sys
 import time
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from .machine import Machine, at, drop, keep, load, names, need, put, read, state, there
 
@@ -169,9 +169,12 @@ def module_came(root: str, name: str) -> None:
 
 def _run_of_rule(root: str, argv: list[str]) -> None:
     """udev runs a program, whose failure stops nothing."""
+    from . import standins
+
     name = os.path.basename(argv[0])
-    if name in PROGRAMS and there(root, f"/usr/local/sbin/{name}"):
-        PROGRAMS[name](root, argv[1:])
+    player = standins.stand_in(name) if name in standins.GPUS and there(root, f"/usr/local/sbin/{name}") else None
+    if player:
+        player(root, argv[1:])
 
 
 def module_went(root: str, name: str) -> None:
@@ -285,15 +288,3 @@ def daemon(root: str, argv: list[str]) -> Answer:
     if machine.loaded is None or machine.loaded != machine.library:
         return 1, "", "Failed to initialize NVML: the driver is not loaded, or is of another version\n"
     return 0, "", ""
-
-
-PROGRAMS: dict[str, Any] = {
-    "nvidia-smi": nvidia_smi,
-    "nvidia-ctk": nvidia_ctk,
-    "nvidia-cuda-mps-control": mps_control,
-    "nvidia-cdi-hook": daemon,
-    "nvidia-modprobe": nvidia_modprobe,
-    "nvidia-persistenced": daemon,
-    "nv-fabricmanager": daemon,
-    "nv-hostengine": daemon,
-}

@@ -15,7 +15,6 @@ import shutil
 import sys
 import time
 from collections.abc import Sequence
-from typing import Any
 
 from tests.cluster.worker import CONFIG, Worker
 
@@ -247,6 +246,3 @@ def journalctl(root: str, argv: list[str]) -> Answer:
         return 0, "", ""
     lines = (read(root, LOG) or "").splitlines()[-int(words.get("--lines", "1000")) :]
     return 0, "".join(line + "\n" for line in lines), ""
-
-
-PROGRAMS: dict[str, Any] = {"kubeadm": kubeadm, "kubelet": kubelet, "kubectl": kubectl, "journalctl": journalctl}

@@ -434,12 +434,3 @@ PROGRAMS_OF: dict[str, tuple[str, ...]] = {
     "ubuntu": ("dpkg-query", "dpkg", "apt-get", "apt-cache", "apt-mark"),
     "rocky": ("rpm", "dnf"),
 }
-TABLE: dict[str, Any] = {
-    "dpkg-query": dpkg_query,
-    "dpkg": dpkg,
-    "apt-get": apt_get,
-    "apt-cache": apt_cache,
-    "apt-mark": apt_mark,
-    "rpm": rpm,
-    "dnf": dnf,
-}

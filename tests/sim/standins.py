@@ -3,33 +3,20 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The table of stand-ins, and what all of them share: the journal and the faults that a test asked for.
 
-A concern (GPUs, packages, Kubernetes) adds its own table to TABLES and its names to programs.txt.
+A concern (GPUs, packages, Kubernetes) adds its own table to TABLES and its names to programs.txt. A module is imported
+for the program that it plays: to load all of them takes longer than most calls do.
 """
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import sys
 import time
-from typing import Any, Callable
+from collections.abc import Callable
+from typing import Any
 
-from . import (
-    bls,
-    containers,
-    gpu,
-    grub,
-    initramfs,
-    kmod,
-    kubernetes,
-    mounts,
-    ostree,
-    packages,
-    programs,
-    sdboot,
-    swaps,
-    systemctl,
-)
 from .machine import append, drop, names, read
 
 Answer = tuple[int, str, str]
@@ -38,59 +25,90 @@ JOURNAL = "/var/log/sim/calls.jsonl"
 FAULTS = "/etc/sim/faults.json"
 HANG = "/run/sim/hang"
 
-KERNEL: dict[str, StandIn] = {
-    "modprobe": kmod.modprobe,
-    "rmmod": kmod.rmmod,
-    "lsmod": kmod.lsmod,
-    "modinfo": kmod.modinfo,
-    "depmod": programs.quiet,
-    "sysctl": programs.sysctl,
+# Which function plays a program: those of the kernel, of the boot, of the system, and of each concern.
+KERNEL = {
+    "modprobe": "kmod.modprobe",
+    "rmmod": "kmod.rmmod",
+    "lsmod": "kmod.lsmod",
+    "modinfo": "kmod.modinfo",
+    "depmod": "programs.quiet",
+    "sysctl": "programs.sysctl",
 }
-BOOT: dict[str, StandIn] = {
-    "update-grub": grub.update_grub,
-    "grub-mkconfig": grub.grub_mkconfig,
-    "grub2-mkconfig": grub.grub_mkconfig,
-    "grub-editenv": grub.grub_editenv,
-    "grub2-editenv": grub.grub_editenv,
-    "grubby": bls.grubby,
-    "bootctl": sdboot.bootctl,
-    "kernel-install": sdboot.kernel_install,
-    "mkinitcpio": sdboot.mkinitcpio,
-    "proxmox-boot-tool": sdboot.proxmox_boot_tool,
-    "rpm-ostree": ostree.rpm_ostree,
-    "dracut": initramfs.dracut,
-    "update-initramfs": initramfs.update_initramfs,
-    "lsinitramfs": initramfs.lsinitramfs,
-    "lsinitrd": initramfs.lsinitramfs,
-    "reboot": programs.reboot,
-    "shutdown": programs.shutdown,
+BOOT = {
+    "update-grub": "grub.update_grub",
+    "grub-mkconfig": "grub.grub_mkconfig",
+    "grub2-mkconfig": "grub.grub_mkconfig",
+    "grub-editenv": "grub.grub_editenv",
+    "grub2-editenv": "grub.grub_editenv",
+    "grubby": "bls.grubby",
+    "bootctl": "sdboot.bootctl",
+    "kernel-install": "sdboot.kernel_install",
+    "mkinitcpio": "sdboot.mkinitcpio",
+    "proxmox-boot-tool": "sdboot.proxmox_boot_tool",
+    "rpm-ostree": "ostree.rpm_ostree",
+    "dracut": "initramfs.dracut",
+    "update-initramfs": "initramfs.update_initramfs",
+    "lsinitramfs": "initramfs.lsinitramfs",
+    "lsinitrd": "initramfs.lsinitramfs",
+    "reboot": "programs.reboot",
+    "shutdown": "programs.shutdown",
 }
-SYSTEM: dict[str, StandIn] = {
-    "systemctl": systemctl.systemctl,
-    "systemd-detect-virt": programs.detect_virt,
-    "mount": mounts.mount_program,
-    "umount": mounts.umount,
-    "findmnt": mounts.findmnt,
-    "swapoff": swaps.swapoff,
-    "swapon": swaps.swapon,
-    "hostname": programs.hostname,
-    "uname": programs.uname,
+SYSTEM = {
+    "systemctl": "systemctl.systemctl",
+    "systemd-detect-virt": "programs.detect_virt",
+    "mount": "mounts.mount_program",
+    "umount": "mounts.umount",
+    "findmnt": "mounts.findmnt",
+    "swapoff": "swaps.swapoff",
+    "swapon": "swaps.swapon",
+    "hostname": "programs.hostname",
+    "uname": "programs.uname",
 }
-TABLES: tuple[dict[str, StandIn], ...] = (
-    KERNEL,
-    BOOT,
-    SYSTEM,
-    gpu.PROGRAMS,
-    packages.TABLE,
-    containers.TABLE,
-    kubernetes.PROGRAMS,
-)
+GPUS = {
+    "nvidia-smi": "gpu.nvidia_smi",
+    "nvidia-ctk": "gpu.nvidia_ctk",
+    "nvidia-cuda-mps-control": "gpu.mps_control",
+    "nvidia-cdi-hook": "gpu.daemon",
+    "nvidia-modprobe": "gpu.nvidia_modprobe",
+    "nvidia-persistenced": "gpu.daemon",
+    "nv-fabricmanager": "gpu.daemon",
+    "nv-hostengine": "gpu.daemon",
+}
+PACKAGES = {
+    "dpkg-query": "packages.dpkg_query",
+    "dpkg": "packages.dpkg",
+    "apt-get": "packages.apt_get",
+    "apt-cache": "packages.apt_cache",
+    "apt-mark": "packages.apt_mark",
+    "rpm": "packages.rpm",
+    "dnf": "packages.dnf",
+}
+CONTAINERS = {"containerd": "containers.containerd", "dockerd": "containers.dockerd", "podman": "containers.podman"}
+KUBERNETES = {
+    "kubeadm": "kubernetes.kubeadm",
+    "kubelet": "kubernetes.kubelet",
+    "kubectl": "kubernetes.kubectl",
+    "journalctl": "kubernetes.journalctl",
+}
+TABLES = (KERNEL, BOOT, SYSTEM, GPUS, PACKAGES, CONTAINERS, KUBERNETES)
+
+
+def stand_in(name: str) -> StandIn | None:
+    """What plays a program; only its module is loaded."""
+    where = next((table[name] for table in TABLES if name in table), None)
+    if where is None:
+        return None
+    module, _unused, function = where.partition(".")
+    found: StandIn = getattr(importlib.import_module(f".{module}", __package__), function)
+    return found
 
 
 def main(argv: list[str], root: str = "/") -> int:
     """Play the program that argv[0] names."""
     name = os.path.basename(argv[0])
     if name == "sudo":
+        from . import programs
+
         return programs.sudo(root, argv[1:])
     rc, out, err = play(root, name, argv[1:])
     sys.stdout.write(out)
@@ -102,13 +120,10 @@ def main(argv: list[str], root: str = "/") -> int:
 def play(root: str, name: str, argv: list[str]) -> Answer:
     """Run a stand-in and write the call into the journal."""
     began = time.time()
-    stand_in: StandIn | None = next((table[name] for table in TABLES if name in table), None)
     answer = _fault(root, name, argv)
-    if answer is None and stand_in is None:
-        answer = (127, "", f"{name}: the simulator has no such program\n")
-    if answer is None and stand_in is not None:
-        answer = stand_in(root, argv)
-    assert answer is not None
+    if answer is None:
+        player = stand_in(name)
+        answer = player(root, argv) if player else (127, "", f"{name}: the simulator has no such program\n")
     line = {"argv": [name, *argv], "rc": answer[0], "time": round(began, 3)}
     append(root, JOURNAL, json.dumps(line) + "\n")
     return answer

@@ -35,8 +35,9 @@ def node(host: Host) -> dict[str, Any]:
     Raises NotReady where the API server does not tell.
     """
     from ..plan.kube_cordon import shown
-    from .kube_cordon import own_node, record
+    from .kube_cordon import record
     from .kube_join import joined
+    from .kube_node import own_node
 
     member = joined(host)
     found = own_node(host, member) if member else None

@@ -5,18 +5,16 @@
 
 from __future__ import annotations
 
-from ..core.errors import NotReady, Refused, StepFailed
+from ..core.errors import Refused
 from ..core.host import Host
 from ..core.plan import Past
 from ..core.unknown import is_known, later
-from ..plan import kube_pods
 from ..plan.fstab import plain
 from ..plan.holds import Hold
 from ..plan.kube_clean import FOLDER, MOUNTS, Leaving, is_ours
-from ..plan.kube_kept import is_dead
-from ..plan.kube_node import TIMEOUT
-from ..plan.kube_seen import CONTROL_PLANE, KUBELET_CONF, SERVICE, Joined, Node
+from ..plan.kube_seen import CONTROL_PLANE, KUBELET_CONF, SERVICE
 from ..plan.systemd import Service
+from .kube_node import own_node, pods
 from .systemd import service
 
 # File systems that hold nothing but what the kernel or a running pod put there.
@@ -44,10 +42,10 @@ def leaving(host: Host, past: Past) -> Leaving:
         return now
     if member is None and record is None:
         return now._replace(is_joining=entry(host, past).running)
-    node = later(_node, host, member) if member else None
+    node = later(own_node, host, member) if member else None
     return now._replace(
         node=node,
-        pods=later(_pods, host, member) if member and node is not None and is_known(node) else (),
+        pods=later(pods, host, member) if member and node is not None and is_known(node) else (),
         holds=_holds(host),
         users=users(host, now.kubelet),
         mounts=mounts(host),
@@ -64,30 +62,6 @@ def default_name(host: Host) -> str:
         return node_name(bare)
     except Refused:  # no Node can have it
         return bare
-
-
-# -- the cluster's side
-
-
-def _node(host: Host, joined: Joined) -> Node | None:
-    """This machine's Node; raises NotReady where the API server cannot be asked for it."""
-    from .kube_join import node
-
-    if is_dead(joined, host.time()):
-        raise NotReady(f"the kubelet's client certificate ({joined.certificate}) is over or gone")
-    return node(host, joined)
-
-
-def _pods(host: Host, joined: Joined) -> tuple[str, ...]:
-    """The pods that an eviction takes away; raises StepFailed where the API server does not tell."""
-    url = kube_pods.address(joined.server, joined.node)
-    answer = host.get(url, TIMEOUT, joined.ca, joined.certificate)
-    if answer.rc != 200:
-        raise StepFailed(f"{url} answers with {answer.rc} {answer.err}: see what the API server says of it")
-    try:
-        return kube_pods.evictable(answer.out)
-    except ValueError as fault:
-        raise StepFailed(f"{url} gives no list of pods ({fault}): see what answers there") from None
 
 
 # -- what is in the way

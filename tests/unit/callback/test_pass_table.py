@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from ansible_collections.bettercompute.bcd.plugins.plugin_utils.pass_table import Pass
 from tests.unit.filter.plans import REBOOT, WRITE, governors, holds, plan, refused, stuck, unit, waits
 
@@ -315,7 +317,7 @@ def test_no_name_and_no_message_steers_the_terminal() -> None:
 
 
 def test_the_columns_stand_below_each_other_whatever_the_script() -> None:
-    lines = told(节点=plan("CONVERGED"), node=plan("CONVERGED"))
+    lines = told(**dict.fromkeys(("节点", "node"), plan("CONVERGED")))
     assert lines == [
         "host  state      changed  waits for  failed",
         "node  converged  -        -          -",
@@ -362,3 +364,35 @@ def test_the_document_of_a_run_of_others_has_no_hosts() -> None:
     seen = Pass()
     seen.fault("b", "unreachable", ours=False)
     assert seen.document() == {"kind": "PassReport", "version": 1, "hosts": {}}
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        {"pending": [{"reason": ["a"], "message": {}}, {}, 5]},
+        {"pending": 5, "steps": [{}, None, {"action": 1}]},
+        {"reason": {"x": []}},
+        {"reason": "StepFailed"},
+        {"state": ["converged"], "notes": 7, "conditions": [{}], "unit": {"a": 1}},
+    ],
+)
+def test_what_no_module_returns_takes_nothing_from_the_other_hosts(broken: dict[str, Any]) -> None:
+    seen = Pass()
+    for planned in (False, True):
+        seen.add("broken", {**unit("sysctl", "progressing"), **broken, "agent": {"repairs": [{}, 3]}}, planned)
+        seen.tell("told", {**unit("sysctl", "progressing"), **broken, "msg": "x", "section": None}, planned)
+    seen.add("whole", plan("CONVERGED", unit("cpu")))
+    assert [word.strip() for word in cells(next(line for line in seen.lines() if line.startswith("whole")))] == [
+        "whole", "converged", "-", "-", "-",
+    ]  # fmt: skip
+    assert seen.document()["hosts"]["whole"]["state"] == "converged"
+
+
+def test_a_text_without_end_leaves_the_table_a_table() -> None:
+    endless = "word " * 20_000
+    host = plan("PROGRESSING", unit("cpu", "progressing", pending=waits(endless, f"cpu: {endless}"), changed=True))
+    lines = told(endless=host, short=plan("CONVERGED", unit("cpu")))
+    assert all(len(line) < 5 * 120 + 10 for line in lines[:3])
+    assert max(map(len, lines)) <= 4_000
+    assert lines[3].startswith("endless: cpu: word word")
+    assert lines[3].endswith("...")

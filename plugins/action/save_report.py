@@ -53,7 +53,7 @@ class ActionModule(ActionBase):
             try:
                 page = str(write_report(folder, document, datetime.now(timezone.utc), given["keep"]))
             except Unwritten as fault:
-                raise AnsibleActionFail(str(fault)) from fault
+                raise AnsibleActionFail(str(fault)) from None  # Ansible says a cause again
         stats = {"bcd_fleet_summary": document["summary"], "bcd_report": page}
         if given["source"] == STATUS:  # plans have told it themselves
             stats["bcd_converge_reboot_required"] = reboot_reasons(document)

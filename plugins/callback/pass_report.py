@@ -73,6 +73,7 @@ import sys
 import threading
 import time
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from ansible import constants
@@ -80,9 +81,9 @@ from ansible.plugins.callback import CallbackBase
 
 from ..plugin_utils.pass_progress import Progress
 from ..plugin_utils.pass_table import Pass
-from ..plugin_utils.private_file import write_json
 from ..plugin_utils.report import fault_of
 from ..plugin_utils.terminal_line import FAULTS, PlainLines, TerminalLine, is_wanted
+from ..plugin_utils.whole_file import PRIVATE, as_json, write_whole
 
 OURS = "bettercompute.bcd."
 STATUS = "bcd_converge_status"  # the fact by which the role tells what a task with no_log came to
@@ -181,7 +182,8 @@ class CallbackModule(CallbackBase):
     def _take(self, result: Any) -> bool:
         """Whether the result is one of ours, or tells what one of ours came to that was hidden."""
         planned, host = bool(result._task.check_mode), result._host.get_name()
-        facts = result._result.get("ansible_facts") or {}
+        facts = result._result.get("ansible_facts")
+        facts = facts if isinstance(facts, Mapping) else {}
         told = facts.get(STATUS)
         if LAYOUT in facts:
             self._pass.layout_waits(host, str(facts[LAYOUT] or ""))
@@ -202,7 +204,7 @@ class CallbackModule(CallbackBase):
         if not path:
             return
         try:
-            write_json(path, self._pass.document())
+            write_whole(Path(os.path.abspath(path)), as_json(self._pass.document()), PRIVATE)
         except OSError as fault:
             self._display.warning(f"pass_report: {path} was not written, see to json_path: {fault.strerror or fault}")
 

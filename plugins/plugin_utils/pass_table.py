@@ -10,8 +10,10 @@ from typing import Any
 
 from ..module_utils.plan import section
 from .devices import as_unit, is_of_devices, is_of_events
-from .one_line import cells, fill, plain
+from .one_line import cells, cut, fill, plain
+from .report import unit_of
 from .said import of_any_host, of_these, steps_in_rows, who
+from .shapes import TEXT, Each, maybe
 
 KIND, VERSION = "PassReport", 1
 HEADER = ("host", "state", "changed", "waits for", "failed")
@@ -19,6 +21,7 @@ PLANNED = ("host", "state", "would change", "would wait for", "failed")
 MANY = 5  # names of hosts that say the same
 AGAIN, NEVER = "another run may help", "no run helps before that is mended"
 NOTE = 240  # characters of a note; the whole of it is in the result
+CELL, LINE = 120, 4000  # columns of a cell of the table, and of a line below it
 
 
 class Pass:
@@ -58,19 +61,20 @@ class Pass:
         seen = self._units.setdefault(host, {})
         changed = self._changed.setdefault(host, [])
         self._planned[host] = planned
-        for unit in units:
-            name = str(unit["unit"])
+        for unit in map(unit_of, units):
+            name = unit["unit"]
             seen[name] = _after(seen.get(name), unit)
-            if unit.get("changed") and name not in changed:
+            if unit["changed"] and name not in changed:
                 changed.append(name)
         return True
 
     def tell(self, host: str, status: Mapping[str, Any], planned: bool = False) -> bool:
         """Take in a whole host's result as it was kept, whose `msg` may be of what came after it, such as a lookup."""
-        said = str(status.get("msg") or "")
+        said, whole = str(status.get("msg") or ""), status.get("section")
+        told = whole.get("message") if isinstance(whole, Mapping) else None
         taken = self.add(host, status, planned)
         units = self._of(host)
-        if taken and said and said != status["section"].get("message") and not any("reason" in unit for unit in units):
+        if taken and said and said != told and not any("reason" in unit for unit in units):
             self.fault(host, said)
         return taken
 
@@ -93,7 +97,7 @@ class Pass:
             return []
         names = sorted({*self._units, *self._faults}, key=lambda name: (not self._is_failing(name), name))
         header = PLANNED if self._planned and all(self._planned.values()) else HEADER
-        rows = [header, *(tuple(map(plain, self._row(name))) for name in names)]
+        rows = [header, *(tuple(cut(plain(cell), CELL) for cell in self._row(name)) for name in names)]
         widths = [max(cells(row[column]) for row in rows) for column in range(len(header))]
         table = ["  ".join(map(fill, row, widths)).rstrip() for row in rows]
         told = [
@@ -105,7 +109,7 @@ class Pass:
         plans = [(name, "\n".join(self._steps(name))) for name in names]
         sayings = [f"{_few(hosts)}: {said}" for hosts, said in _alike(told)]
         steps = [line for hosts, plan in _alike(plans) if plan for line in (f"{_few(hosts)} would:", *plan.split("\n"))]
-        return [*table, *map(plain, sayings), *map(plain, steps)]
+        return [*table, *(cut(plain(line), LINE) for line in (*sayings, *steps))]
 
     def document(self) -> dict[str, Any]:
         """The same as one value that is written as JSON; of a run that had nothing to do with us, without hosts.
@@ -244,11 +248,11 @@ def _failure(unit: Mapping[str, Any]) -> str:
 
 def _repaired(result: Mapping[str, Any]) -> str:
     """What bcd agent did on the host since the run before, in one line; "" where it did nothing."""
-    agent = result.get("agent")
-    repairs = agent.get("repairs") if isinstance(agent, Mapping) else None
+    agent = maybe(result.get("agent"), {"repairs": Each({"unit": TEXT})})
+    repairs = agent["repairs"] if agent else []
     if not repairs:
         return ""
-    units = ", ".join(dict.fromkeys(str(repair["unit"]) for repair in repairs))
+    units = ", ".join(dict.fromkeys(repair["unit"] for repair in repairs))
     return f"bcd agent repaired drift since the run before: {units} ({len(repairs)} step{'s' if repairs[1:] else ''})"
 
 

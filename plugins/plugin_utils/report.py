@@ -139,7 +139,7 @@ def verdict(result: Any, fail_on: str) -> str:
     if _is_of_status(_mapping(result)):
         return ""
     if is_of_devices(_mapping(result)):
-        return section.message_of(unit for unit in [_unit(as_unit(result))] if section.fails([unit], fail_on))
+        return section.message_of(unit for unit in [unit_of(as_unit(result))] if section.fails([unit], fail_on))
     host = _host(_mapping(result))
     if host["state"] in ("unreachable", "unknown"):
         return str(host["message"])
@@ -183,7 +183,7 @@ def _of_status(result: Mapping[str, Any]) -> dict[str, Any]:
 
 def _host(result: Mapping[str, Any]) -> dict[str, Any]:
     told = _mapping(result.get("section"))
-    units = [_unit(unit) for unit in _mappings(result.get("units"))]
+    units = [unit_of(unit) for unit in _mappings(result.get("units"))]
     if result.get("unreachable"):
         state = "unreachable"
     elif told.get("state"):
@@ -208,7 +208,7 @@ def _host(result: Mapping[str, Any]) -> dict[str, Any]:
 
 def _with_devices(host: dict[str, Any], result: Mapping[str, Any]) -> dict[str, Any]:
     """The host with its section of devices; one that has no result of it is as it was."""
-    unit = _unit(as_unit(result)) if is_of_devices(result) else {}
+    unit = unit_of(as_unit(result)) if is_of_devices(result) else {}
     if unit.get("state") not in OF_UNIT:
         return host
     states = {host["state"], unit["state"]} - {"converged"}
@@ -236,7 +236,8 @@ def _no_plan(state: str, result: Mapping[str, Any]) -> str:
     return ""
 
 
-def _unit(given: Mapping[str, Any]) -> dict[str, Any]:
+def unit_of(given: Mapping[str, Any]) -> dict[str, Any]:
+    """A unit's result in the shape that modules return, whatever the host returned."""
     failure = (
         {"retryable": bool(given.get("retryable")), **_texts(given, "reason", "msg")} if given.get("reason") else {}
     )

@@ -9,7 +9,6 @@ import hashlib
 import json
 import os
 import re
-import tempfile
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 from pathlib import Path
@@ -17,6 +16,7 @@ from typing import Any
 
 from . import report_history as history
 from .report import VERSION
+from .whole_file import PUBLIC, as_json, write_whole
 
 HOST = "HostReport"
 SAFE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
@@ -36,7 +36,7 @@ def write_report(folder: Path, document: Mapping[str, Any], now: datetime, keep:
 
     try:
         runs = _keep(folder / "history", document, now, keep)
-        _write(folder / "fleet.json", rendered(document))
+        _write(folder / "fleet.json", as_json(document))
         _write(folder / PAGE, render_page(document, f"{now:%Y-%m-%d %H:%M} UTC", runs))
         _hosts(folder / "hosts", document)
     except OSError as fault:
@@ -45,11 +45,6 @@ def write_report(folder: Path, document: Mapping[str, Any], now: datetime, keep:
             "give another directory as bcd_report_dir"
         ) from fault
     return folder / PAGE
-
-
-def rendered(value: Any) -> str:
-    """As JSON: the same value is the same bytes."""
-    return json.dumps(value, indent=2, sort_keys=True) + "\n"
 
 
 def file_names(hosts: Iterable[str]) -> dict[str, str]:
@@ -72,7 +67,7 @@ def file_names(hosts: Iterable[str]) -> dict[str, str]:
 def _keep(folder: Path, document: Mapping[str, Any], now: datetime, keep: int) -> list[dict[str, Any]]:
     """Keep this run, drop those that are too old, and return what is left, oldest first."""
     if keep > 0:
-        _write(folder / history.name_of(document, now), rendered(history.run_of(document, now)))
+        _write(folder / history.name_of(document, now), as_json(history.run_of(document, now)))
     kept, old = history.newest(_names(folder), keep)
     for name in old:
         (folder / name).unlink(missing_ok=True)
@@ -84,7 +79,7 @@ def _hosts(folder: Path, document: Mapping[str, Any]) -> None:
     names = file_names(document["hosts"])
     for host, name in names.items():
         told = {"kind": HOST, "version": VERSION, "source": document["source"], "name": host}
-        _write(folder / name, rendered({**told, "host": document["hosts"][host]}))
+        _write(folder / name, as_json({**told, "host": document["hosts"][host]}))
     written = {name.casefold() for name in names.values()}
     for name in _names(folder):
         if name.endswith(".json") and name.casefold() not in written and _is_ours(folder / name):
@@ -100,18 +95,10 @@ def _is_ours(path: Path) -> bool:
 
 
 def _names(folder: Path) -> list[str]:
-    return os.listdir(folder) if folder.is_dir() else []
+    """Of the files in the folder; it need not be there."""
+    return [entry.name for entry in os.scandir(folder) if entry.is_file()] if folder.is_dir() else []
 
 
 def _write(path: Path, content: str) -> None:
-    """The file appears as a whole, whoever reads it meanwhile."""
     path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
-    handle, new = tempfile.mkstemp(prefix=".bcd-", dir=path.parent)
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(content)
-        os.chmod(new, 0o644)
-        os.replace(new, path)
-    except BaseException:
-        os.unlink(new)
-        raise
+    write_whole(path, content, PUBLIC)

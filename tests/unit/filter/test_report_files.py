@@ -186,6 +186,14 @@ def test_a_run_that_cannot_be_made_out_is_passed_over(tmp_path: Path, text: str)
 # -- what is in the way
 
 
+def test_a_folder_with_the_name_of_a_file_of_ours_is_left_alone(tmp_path: Path) -> None:
+    for name in ("history/20250101T000000Z-plan.json", "hosts/gone.json"):
+        (tmp_path / name).mkdir(parents=True)
+    written(tmp_path, "a", keep=1)
+    assert (tmp_path / "fleet.html").is_file()
+    assert (tmp_path / "history" / "20250101T000000Z-plan.json").is_dir()
+
+
 def test_a_folder_that_cannot_be_made_is_told_in_a_sentence(tmp_path: Path) -> None:
     (tmp_path / "report").write_text("a file", encoding="utf-8")
     with pytest.raises(Unwritten, match=r"cannot write the report below .*report.*: give another directory as bcd_rep"):

@@ -34,7 +34,7 @@ def name_of(document: Mapping[str, Any], now: datetime) -> str:
 def run_of(document: Mapping[str, Any], now: datetime) -> dict[str, Any]:
     """What is kept of a document: its `at` (UTC, "2026-12-01T04:05:06Z"), `source`, `summary`, `hosts`.
 
-    Of each host its `state`, the units that `drift` and those `failing`, and the reasons for which it `waits`, each once.
+    Of each host its `state`, the units that `drift` and those `failing`, and for which reasons it `waits`, once each.
     """
     return {
         "at": f"{now:%Y-%m-%dT%H:%M:%SZ}",

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-import dataclasses
+import copy
 import json
 from typing import Any
 
@@ -471,7 +471,7 @@ NO_DAEMON = Fault("get_default_active", rc=1, text="Cannot find MPS control daem
 
 def test_a_daemon_that_takes_a_while_is_waited_for() -> None:
     host = two()
-    host.machine.faults.append(dataclasses.replace(NO_DAEMON, times=5))
+    host.machine.faults.append(Fault(NO_DAEMON.match, rc=NO_DAEMON.rc, text=NO_DAEMON.text, times=5))
     outcome = go(UNIT, host, MPS)
     assert (outcome.state, outcome.conditions, lines(outcome)[-1]) == ("converged", (), "start bcd-mps.service")
     assert 0 < host.now <= 30
@@ -479,7 +479,7 @@ def test_a_daemon_that_takes_a_while_is_waited_for() -> None:
 
 def test_a_daemon_that_does_not_answer_is_down_though_its_service_runs_and_its_directory_is_there() -> None:
     host = two()
-    host.machine.faults.append(dataclasses.replace(NO_DAEMON))
+    host.machine.faults.append(copy.copy(NO_DAEMON))
     outcome = go(UNIT, host, MPS)
     assert (outcome.state, reasons(outcome), state(host)) == ("progressing", ["NotReady"], "active")
     assert [(one.type, one.status, one.reason) for one in outcome.conditions] == [("MPSDown", "true", "NotRunning")]

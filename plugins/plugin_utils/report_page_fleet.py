@@ -63,10 +63,7 @@ def pools(hosts: Hosts) -> Html:
         groups.setdefault(str(host.get("pool") or ""), []).append(host)
     if not any(groups):
         return Html()
-    rows = (
-        _pool(name, members)
-        for name, members in sorted(groups.items(), key=lambda item: (not item[0], item[0]))
-    )
+    rows = (_pool(name, members) for name, members in sorted(groups.items(), key=lambda item: (not item[0], item[0])))
     header = ("pool", "site", "hosts", "states", "drift", "reboot", "GPUs held")
     return element("section", element("h2", "Pools", id="pools"), wide(table(header, rows, class_="pools"), "Pools"))
 

@@ -48,8 +48,8 @@ print(render_page(fleet_document({})))
 CALLERS = {"022": {"LC_ALL": "C", "TZ": "UTC"}, "077": {"LC_ALL": "tr_TR.ISO-8859-9", "TZ": "Asia/Tokyo"}}
 # What a user of the tarball has no use for, or what this machine left in the checkout.
 UNWANTED = (
-    ".git .ci .build .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .ansible".split()  # of those who develop
-    + ["bcd-report"]  # of plan and status, run from the checkout
+    *".git .ci .build .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .ansible".split(),
+    "bcd-report",  # of plan and status, run from the checkout
 )
 
 

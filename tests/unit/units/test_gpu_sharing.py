@@ -471,7 +471,8 @@ NO_DAEMON = Fault("get_default_active", rc=1, text="Cannot find MPS control daem
 
 def test_a_daemon_that_takes_a_while_is_waited_for() -> None:
     host = two()
-    host.machine.faults.append(Fault(NO_DAEMON.match, rc=NO_DAEMON.rc, text=NO_DAEMON.text, times=5))
+    host.machine.faults.append(copy.copy(NO_DAEMON))
+    host.machine.faults[0].times = 5
     outcome = go(UNIT, host, MPS)
     assert (outcome.state, outcome.conditions, lines(outcome)[-1]) == ("converged", (), "start bcd-mps.service")
     assert 0 < host.now <= 30

@@ -93,3 +93,14 @@ def test_requirements_are_pinned(path: Path) -> None:
 def test_each_role_is_documented() -> None:
     names = ("README.md", "meta/main.yml", "meta/argument_specs.yml")
     assert [f"{role.name}/{name}" for role in ROLES for name in names if not (role / name).is_file()] == []
+
+
+def test_the_execution_environment_is_of_this_version_and_of_what_runs_here() -> None:
+    definition = load("execution-environment/execution-environment.yml")
+    galaxy = load("galaxy.yml")
+    tarball = f"{galaxy['namespace']}-{galaxy['name']}-{galaxy['version']}.tar.gz"
+    assert [Path(file["src"]).name for file in definition["additional_build_files"]] == [tarball]
+    assert [Path(each["name"]).name for each in definition["dependencies"]["galaxy"]["collections"]] == [tarball]
+    core = definition["dependencies"]["ansible_core"]["package_pip"]
+    assert load("meta/runtime.yml")["requires_ansible"].startswith(core.removeprefix("ansible-core"))
+    assert f"bcd-ee:{galaxy['version']}" in (TOP / "docs" / "awx.md").read_text(encoding="utf-8")

@@ -241,6 +241,7 @@ def test_all_that_is_wrong_ends_every_command(site: Fleet) -> None:
     assert (played.rc, "TASK" in played.out, "$.pools[1].profile" in played.err) == (4, False, True)
 
 
+@newest_core
 @pytest.mark.parametrize(
     ("text", "said"),
     [
@@ -316,6 +317,7 @@ def test_a_fleet_may_have_several_documents(site: Fleet) -> None:
     assert sorted(re.findall(r"INVALID_INPUT: (\S+): ", seen.err)) == ["$.pools[0].hosts.h1", "$.pools[1].name"]
 
 
+@newest_core
 def test_documents_side_by_side_are_read_in_any_order_or_alone(site: Fleet) -> None:
     site.write("hosts.yml", {"all": {"hosts": {"h1": {"bcd_pool": "eu"}, "h2": {"bcd_pool": "us"}}}})
     site.write("fleet/eu.fleet.yml", {"version": 1, "pools": [pool("eu")]})
@@ -416,6 +418,7 @@ def instances(host: SimulatedHost) -> list[list[str]]:
         return [gpus.instances(index) for index in range(len(gpus.cards))]
 
 
+@newest_core
 def test_a_changed_layout_waits_for_gpus_that_are_held(site: Fleet) -> None:
     site.simulate(gpu=PROFILES["h100"])
     host = site.host(MIG)
@@ -454,7 +457,6 @@ def test_a_changed_layout_waits_for_gpus_that_are_held(site: Fleet) -> None:
     assert instances(host) == [["1g.10gb"] * 7] * 2
 
 
-@newest_core
 def test_a_host_that_cannot_be_looked_at_keeps_nobody_else_back(site: Fleet) -> None:
     """Ansible ends a run where all hosts of a play are lost, and this play may have but one."""
     site.simulate(node=machine("debian", cpus=2, nodes=1, memory_mb=4096))

@@ -69,10 +69,6 @@ class Progress:
         if lost:
             self._lost.add(host)
 
-    def is_running(self) -> bool:
-        """Whether any host is in a task."""
-        return bool(self._running)
-
     def line(self, at: float, width: int, slow: float) -> str:
         """The line at a time, at most `width` columns; "" while no host is in a task.
 

@@ -18,6 +18,9 @@ from .markup import Html, element, join
 from .report_page_words import badge, counted, short, shown_unit
 from .said import of_all_units, of_any_host, only_says, reasons, steps_in_rows
 
+MANY = 5  # names that stand in a row
+LINES = 1000  # of a file, that are compared: more take longer by the square of their number
+
 
 class Story(NamedTuple):
     """What one unit says, the same on all of `hosts`."""
@@ -80,9 +83,6 @@ def hosts_of(names: list[str], links: Mapping[str, Html]) -> Html:
     if len(names) <= MANY:
         return listed
     return element("details", element("summary", counted(len(names), "host")), listed, class_="names")
-
-
-MANY = 5  # names that stand in a row
 
 
 def has_something_to_say(unit: Mapping[str, Any]) -> bool:
@@ -165,9 +165,6 @@ def _difference(each: Mapping[str, str]) -> Html:
     if rest > 0:
         marked.append(element("span", f"… and {counted(rest, 'line')} more\n", class_="at"))
     return element("figure", element("figcaption", path), element("pre", *marked, tabindex="0"))
-
-
-LINES = 1000  # of a file, that are compared: more take longer by the square of their number
 
 
 def _pair(word: str, value: str) -> tuple[Html, Html]:

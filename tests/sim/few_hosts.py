@@ -7,15 +7,19 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
+import uuid
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from tests.sim import controller, fleet
 from tests.sim.controller import Played
 from tests.sim.host import SimulatedHost
-from tests.sim.machine import Machine
-from tests.sim.tree import PROFILES
+from tests.sim.machine import Machine, put, read
+from tests.sim.tree import PROFILES, copy
 
+BOOT_ID = "/proc/sys/kernel/random/boot_id"
+RECORDS = "/var/lib/bcd-hostconfig"
 SYSCTL = {"sysctl": {"vm.swappiness": 10}}
 ISOLATED = {"cpu": {"isolate": "2-3"}}
 
@@ -51,6 +55,49 @@ def build(
     own = {name: {} if units is None else {"bcd_converge_units": units} for name, units in sections.items()}
     given = {f"{name}-01": {**units, **(variables or {}).get(name, {})} for name, units in own.items()}
     return Fleet(scratch, fleet.make(str(scratch), kinds, hostvars=given))
+
+
+def twin(source: str, target: str, name: str) -> None:
+    """A host like another in all but its name and its boot id, which its records of the boot have too."""
+    copy(source, target)
+    put(target, "/etc/hostname", name + "\n")
+    put(target, "/etc/machine-id", uuid.uuid4().hex + "\n", 0o444)
+    before, after = (read(target, BOOT_ID) or "").strip(), str(uuid.uuid4())
+    put(target, BOOT_ID, after + "\n", 0o444)
+    for folder, _unused, files in os.walk(target + RECORDS):
+        for one in files:
+            path = os.path.join(folder, one)[len(target) :]
+            put(target, path, (read(target, path) or "").replace(before, after))
+
+
+class Converged:
+    """Hosts that the playbook has converged, one of each section and machine: a fleet of their twins costs no run."""
+
+    def __init__(self, scratch: Path) -> None:
+        self.scratch = scratch
+        self.trees: dict[str, str] = {}
+
+    def build(
+        self,
+        scratch: Path,
+        sections: dict[str, Any],
+        profiles: dict[str, Machine] | None = None,
+        variables: dict[str, dict[str, Any]] | None = None,
+    ) -> Fleet:
+        """A fleet as `build` makes it, converged."""
+        hosts = build(scratch, sections, profiles, variables)
+        for name, units in sections.items():
+            key = f"{(profiles or {}).get(name, PROFILES['debian'])} {units}"
+            if key not in self.trees:
+                seed = build(self.scratch / str(len(self.trees)), {name: units}, profiles)
+                played = seed.play("converge")
+                if played.rc:
+                    raise RuntimeError(played.out + played.err)
+                self.trees[key] = seed.host(name).tree
+            tree = hosts.host(name).tree
+            shutil.rmtree(tree)
+            twin(self.trees[key], tree, f"{name}-01")
+        return hosts
 
 
 def of_task(played: Played, task: str, host: str) -> list[dict[str, Any]]:

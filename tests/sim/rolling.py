@@ -28,9 +28,9 @@ from typing import Any, NamedTuple
 
 from . import boot, controller, fleet, timeline
 from .controller import Played
+from .few_hosts import BOOT_ID, RECORDS, twin
 from .host import SimulatedHost
-from .machine import put, read
-from .tree import PROFILES, copy
+from .tree import PROFILES
 
 SIZE, PERCENT = 50, 10
 BUDGET = SIZE * PERCENT // 100
@@ -39,8 +39,6 @@ DOWN = (
 )
 TIMEOUT = 60  # seconds after which a host is one that did not come back
 POLICY = {"cpu": {"isolate": "2-3"}}  # waits for a reboot
-BOOT_ID = "/proc/sys/kernel/random/boot_id"
-RECORDS = "/var/lib/bcd-hostconfig"
 
 
 class Pool(NamedTuple):
@@ -97,26 +95,13 @@ def make(scratch: str, due: int, fails: int) -> Story:
     for pool, kind in POOLS.items():
         for number, name in enumerate(names(pool), 1):
             host = SimulatedHost(os.path.join(scratch, "trees", name))
-            _twin(os.path.join(seeds, "trees", "due-01" if number <= due else "idle-01"), host.tree, name)
+            twin(os.path.join(seeds, "trees", "due-01" if number <= due else "idle-01"), host.tree, name)
             host.change(down_seconds=DOWN, misboot=kind.misboot if number == fails else "")
             if number > SIZE - kind.down:
                 host.change(misboot="never-back")
                 boot.reboot(host.tree)
     shutil.rmtree(os.path.join(seeds, "trees"))
     return Story(scratch, _document(scratch), due, fails)
-
-
-def _twin(source: str, target: str, name: str) -> None:
-    """A host like another in all but its name and its boot id, which its records of the boot have too."""
-    copy(source, target)
-    put(target, "/etc/hostname", name + "\n")
-    put(target, "/etc/machine-id", uuid.uuid4().hex + "\n", 0o444)
-    before, after = (read(target, BOOT_ID) or "").strip(), str(uuid.uuid4())
-    put(target, BOOT_ID, after + "\n", 0o444)
-    for folder, _unused, files in os.walk(target + RECORDS):
-        for one in files:
-            path = os.path.join(folder, one)[len(target) :]
-            put(target, path, (read(target, path) or "").replace(before, after))
 
 
 def _document(scratch: str) -> str:

@@ -81,7 +81,7 @@ def hosts(tmp_path: Path) -> Fleet:
     "play",
     [
         {},
-        {"strategy": "free"},
+        pytest.param({"strategy": "free"}, marks=newest_core),
         pytest.param({"strategy": "host_pinned"}, marks=newest_core),
         pytest.param({"serial": 2}, marks=newest_core),
     ],
@@ -119,6 +119,7 @@ def test_a_loop_and_another_attempt_stand_beside_the_host(hosts: Fleet) -> None:
     assert re.search(r"command: 0 of 1 host, running node-01 \d+ s \(tried again\)", told)
 
 
+@newest_core
 def test_a_host_that_takes_long_is_waited_for_and_one_that_is_gone_is_not(hosts: Fleet) -> None:
     (hosts.scratch / "trees/node-03/var/lib/sim/down").write_text("1e12\n")
     with hosts.on_terminal(hosts.book(wait(4, on="node-02")), BCD_PASS_SLOW="2") as terminal:
@@ -182,6 +183,7 @@ def test_the_line_keeps_to_the_terminal_s_width(hosts: Fleet) -> None:
     assert min(map(len, told)) >= 20  # below that there is none
 
 
+@newest_core
 def test_there_is_none_where_awx_runs_the_job(hosts: Fleet) -> None:
     place = "/runner/artifacts/1"
     with hosts.on_terminal(

@@ -13,7 +13,19 @@ from typing import Any
 import pytest
 
 from tests.sim.controller import Played
-from tests.sim.few_hosts import ISOLATED, SYSCTL, Fleet, build, of_task, put_down, record, state_of, waiting
+from tests.sim.few_hosts import (
+    BOOT_ID,
+    ISOLATED,
+    SYSCTL,
+    Converged,
+    Fleet,
+    build,
+    of_task,
+    put_down,
+    record,
+    state_of,
+    waiting,
+)
 from tests.sim.host import SimulatedHost
 from tests.sim.machine import Machine
 from tests.sim.tree import PROFILES
@@ -21,7 +33,6 @@ from tests.sim.tree import PROFILES
 newest_core = pytest.mark.newest_core
 NESTED = {"kernel-modules": {"load": ["kvm_intel"], "options": {"kvm_intel": "nested=1"}}}
 TWO_REBOOTS = {**ISOLATED, "iommu": {}}
-BOOT_ID = "/proc/sys/kernel/random/boot_id"
 POOL_A, POOL_B = {"bcd_pool": "a"}, {"bcd_pool": "b"}
 KEPT = "allocations hold its devices, alloc_1: release them, or reboot it under them with -e bcd_reboot_with_holds=true"
 HELD = "/etc/cdi/bcd-alloc_1.json"
@@ -29,16 +40,19 @@ HELD = "/etc/cdi/bcd-alloc_1.json"
 Maker = Callable[..., Fleet]
 
 
+@pytest.fixture(scope="module")
+def converged(tmp_path_factory: pytest.TempPathFactory) -> Converged:
+    return Converged(tmp_path_factory.mktemp("converged"))
+
+
 @pytest.fixture
-def make(tmp_path: Path) -> Maker:
+def make(tmp_path: Path, converged: Converged) -> Maker:
     """Makes a fleet of one host a name, with the section of each, converged."""
 
     def make_fleet(
         profiles: dict[str, Machine] | None = None, variables: dict[str, dict[str, Any]] | None = None, **sections: Any
     ) -> Fleet:
-        hosts = build(tmp_path / "fleet", sections, profiles, variables)
-        assert hosts.play("converge").rc == 0
-        return hosts
+        return converged.build(tmp_path / "fleet", sections, profiles, variables)
 
     return make_fleet
 
@@ -268,6 +282,7 @@ def test_what_hosts_say_is_never_evaluated_here(make: Maker, tmp_path: Path) -> 
     assert list(tmp_path.glob("evaluated*")) == []
 
 
+@newest_core
 def test_each_pool_has_its_own_budget_and_wishes(make: Maker) -> None:
     wide = {**POOL_B, "bcd_reboot_max_unavailable": "100%", "bcd_reboot_with_holds": True}
     hosts = make(
@@ -306,6 +321,7 @@ def test_a_failure_ends_its_own_pools_rollout(make: Maker) -> None:
     assert boot(hosts.host("two")) == before
 
 
+@newest_core
 def test_a_host_that_does_not_come_back_as_another_boot_ends_it(make: Maker) -> None:
     hosts = make(one=ISOLATED, two=ISOLATED)
     hosts.host("one").change(misboot="same-boot-id")
@@ -318,6 +334,7 @@ def test_a_host_that_does_not_come_back_as_another_boot_ends_it(make: Maker) -> 
     assert boot(hosts.host("two")) == before
 
 
+@newest_core
 def test_a_host_that_is_gone_takes_room_and_is_named(make: Maker) -> None:
     hosts = make(gone=ISOLATED, two=ISOLATED, three=ISOLATED)
     put_down(hosts.host("gone"))
@@ -338,21 +355,22 @@ def test_a_host_that_is_gone_takes_room_and_is_named(make: Maker) -> None:
     assert list(failed(roomier)) == ["gone-01"]
 
 
-@pytest.mark.parametrize("narrower", [("--limit", "one-01"), pytest.param(("-e", "bcd_hosts=one"), marks=newest_core)])
-def test_the_whole_pool_counts_also_where_the_run_touches_a_part_of_it(make: Maker, narrower: tuple[str, ...]) -> None:
+def test_the_whole_pool_counts_also_where_the_run_touches_a_part_of_it(make: Maker) -> None:
     variables = {"one": POOL_A, "gone": POOL_A, "closing": POOL_A, "other": POOL_B}
     hosts = make(variables=variables, one=ISOLATED, gone=SYSCTL, closing=ISOLATED, other=ISOLATED)
     put_down(hosts.host("gone"))
     hosts.host("closing").write("/run/systemd/shutdown/scheduled", "USEC=1\nWARN_WALL=1\nMODE=reboot\n")
     before = boot(hosts.host("one"))
-    played = hosts.play("reboot", *narrower, "-e", "bcd_reboot_max_unavailable=50%", as_json=True)
-    assert played.rc == 0, played.out
-    assert end(played)["left_out"] == {
-        "one-01": "the pool a may do without 1 host at a time, and does already, without gone-01 (cannot be looked "
-        "at), closing-01 (is going down): bring them back, or raise bcd_reboot_max_unavailable"
-    }
-    assert boot(hosts.host("one")) == before
-    roomier = hosts.play("reboot", *narrower, "-e", "bcd_reboot_max_unavailable=3", as_json=True)
+    limit = ("--limit", "one-01")
+    for narrower in (limit, ("-e", "bcd_hosts=one")):
+        played = hosts.play("reboot", *narrower, "-e", "bcd_reboot_max_unavailable=50%", as_json=True)
+        assert played.rc == 0, played.out
+        assert end(played)["left_out"] == {
+            "one-01": "the pool a may do without 1 host at a time, and does already, without gone-01 (cannot be looked "
+            "at), closing-01 (is going down): bring them back, or raise bcd_reboot_max_unavailable"
+        }
+        assert boot(hosts.host("one")) == before
+    roomier = hosts.play("reboot", *limit, "-e", "bcd_reboot_max_unavailable=3", as_json=True)
     assert roomier.rc == 0, roomier.out
     assert end(roomier)["rebooted"] == ["one-01"]
 

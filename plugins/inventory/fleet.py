@@ -111,7 +111,10 @@ class InventoryModule(BaseInventoryPlugin):
         earlier = frozenset(self.inventory.hosts)
         self._add_hosts(document)
         seen = {name: self._seen(name, earlier, faults) for name in self.inventory.hosts}
-        placed, misplaced = fleet_inventory.place(document, seen, self._before(), self._beside(path))
+        before = self._before()
+        known = {"", *(pool.name for pool in fleet_inventory.pools_of(document)), *before}
+        is_whole = all(host.pool in known for host in seen.values() if isinstance(host.pool, str))
+        placed, misplaced = fleet_inventory.place(document, seen, before, {} if is_whole else self._beside(path))
         faults += misplaced
         if faults:
             self._end(path, faults)
@@ -184,7 +187,7 @@ class InventoryModule(BaseInventoryPlugin):
         }
 
     def _beside(self, path: str) -> dict[str, str]:
-        """The pools of documents in files beside this one, which may be sources or not."""
+        """The pools of documents in files beside this one, which may be sources or not, and are large: read at need."""
         folder, own = os.path.split(path)
         found: dict[str, str] = {}
         for name in sorted(os.listdir(folder or ".")):

@@ -128,6 +128,19 @@ def test_a_key_that_is_a_number_without_end_is_refused() -> None:
     assert line.startswith("INVALID_INPUT: $: this is a number of more than 30 digits: a FleetConfig is a mapping")
 
 
+def test_a_path_and_a_value_are_one_short_line() -> None:
+    assert fleet_faults({"version": 1, "it's \\": 1})[0].path == "$['it\\'s \\\\']"
+    [line] = check_fleet(changed(WHOLE, "pools.0.site", "x" * 10000))
+    assert f"this is '{'x' * 79}...: a name has" in line
+
+
+def test_lists_are_nested_no_deeper_than_mappings() -> None:
+    deep: Any = []
+    for _level in range(70):
+        deep = [deep]
+    assert any("nested deeper" in line for line in check_fleet({"version": 1, "pools": deep}))
+
+
 def test_of_many_profiles_the_first_are_said() -> None:
     profiles = [{"name": f"p{number:02}"} for number in range(40)]
     [line] = check_fleet({"version": 1, "profiles": profiles, "pools": [{**POOL, "profile": "x"}]})
@@ -251,6 +264,9 @@ def test_any_part_in_any_place_is_judged_without_an_accident(part: Any) -> None:
         ("a: &a [*a]\n", ["$"]),
         ("a: &a {b: *a, b: 1}\n", ["$"]),
         ("a: &a {b: 1, b: 2}\nc: [*a, *a]\n", ["$.a.b"]),
+        ("- &a {x: 1}\n- &b {y: 2}\n- {<<: *a, <<: *b}\n", []),
+        ("? [a]\n: 1\n? [a]\n: 2\n", []),
+        ('{"a": ' + "[" * 100000 + "]" * 100000 + "}", ["$"]),
         ("{", ["$"]),
         ("a: b: c", ["$"]),
         ("a: \x07", ["$"]),

@@ -120,6 +120,27 @@ def test_a_file_beside_that_nobody_may_read_takes_no_name_away() -> None:
     assert place(document(pool("a")), hosts, {}, beside) == ({"a": ["here"]}, [])
 
 
+@pytest.mark.parametrize("named", [earlier("a"), earlier("a", None, "bcd_pool_a"), earlier("")])
+def test_a_host_that_says_the_same_twice_is_there_once(named: Seen) -> None:
+    config = document(pool("a", hosts={"h": {}, "": {}}, select="not gpu"))
+    assert place(config, {"h": named}, {}, {}) == ({"a": ["h"]}, [])
+
+
+def test_the_documents_own_labels_are_told_with_it_alone() -> None:
+    config = document(pool("a", hosts={"h": {"bcd_labels": {"site": "ber"}}}))
+    assert place(config, {"h": Seen(False, None, {"site": "ber"}, frozenset())}, {}, {})[1] == []
+
+
+def test_a_selection_that_is_none_selects_nobody() -> None:
+    config = document(pool("a", select="gpu &&"), pool("b", select=5))
+    assert place(config, {"h": earlier(None, {"gpu": "x"})}, {}, {})[0] == {"a": [], "b": []}
+
+
+def test_nobody_is_at_the_gate_where_no_layout_is_the_pools() -> None:
+    config = document(pool("a", hosts={"h": {}}))
+    assert "bcd_mig_gate" not in fleet_of(config, {"h": NEW}, {"a": ["h"]}).members
+
+
 def test_of_many_pools_the_first_are_said() -> None:
     pools = [pool(f"p{number:02}") for number in range(40)]
     [(_path, text)] = faults(document(*pools), {"h": earlier("nowhere")})

@@ -302,7 +302,7 @@ def test_a_failure_ends_its_own_pools_rollout(make: Maker) -> None:
     hosts = make(variables=variables, **dict.fromkeys(variables, ISOLATED))
     hosts.host("one").change(misboot="other-loader")
     before = boot(hosts.host("two"))
-    played = hosts.play("reboot", as_json=True)
+    played = hosts.play("reboot", as_json=True, variables={"ANSIBLE_ANY_ERRORS_FATAL": "true"})
     assert played.rc != 0
     assert boot(hosts.host("two")) == before
     came = end(played)

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import json
 import shutil
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -25,12 +27,13 @@ KILLER = '''
 DOCUMENTATION = """
 name: killer
 type: aggregate
-short_description: kills the run where a task begins
+short_description: kills the run where a task begins, or lets it wait until a file is gone
 description: [For a test.]
 """
 
 import os
 import signal
+import time
 
 from ansible.plugins.callback import CallbackBase
 
@@ -41,8 +44,12 @@ class CallbackModule(CallbackBase):
     CALLBACK_NAME = "killer"
 
     def v2_playbook_on_task_start(self, task, is_conditional):
-        if task.get_name() == os.environ["KILL_AT"]:
+        if task.get_name() == os.environ.get("KILL_AT"):
             os.kill(os.getpid(), signal.SIGKILL)
+        if task.get_name() == os.environ.get("WAIT_AT"):
+            open(os.environ["WAIT_FILE"], "w").close()
+            while os.path.exists(os.environ["WAIT_FILE"]):
+                time.sleep(0.05)
 '''
 
 
@@ -69,17 +76,36 @@ class Worker:
         self.cluster.admin(f"kubectl uncordon {HOST}")
         self.cluster.requests.clear()
 
-    def reboot(self, *arguments: str, kill_at: str = "", **variables: Any) -> Played:
-        """One run of the playbook."""
+    def reboot(self, *arguments: str, kill_at: str = "", wait_at: str = "", **variables: Any) -> Played:
+        """One run of the playbook; where it waits, others cordon the Node before it goes on."""
+        file = self.site.scratch / "waiting"
         extra = {"bcd_converge_units": self.units, **variables}
         environment = {
             "ANSIBLE_CALLBACK_PLUGINS": str(self.site.scratch / "callbacks"),
             "ANSIBLE_CALLBACKS_ENABLED": "killer",
             "KILL_AT": kill_at,
+            "WAIT_AT": wait_at,
+            "WAIT_FILE": str(file),
         }
         words = ("bettercompute.bcd.reboot", "--extra-vars", json.dumps(extra), *arguments)
-        more: dict[str, Any] = {"variables": environment} if kill_at else {"as_json": True}
-        return controller.playbook(str(self.site.scratch), self.site.inventory, *words, **more)
+        if kill_at:
+            return controller.playbook(str(self.site.scratch), self.site.inventory, *words, variables=environment)
+        environment["ANSIBLE_CALLBACK_PLUGINS"] += f":{Path(controller.HERE) / 'callback_plugins'}"
+        environment["ANSIBLE_STDOUT_CALLBACK"] = "sim_json"
+        with ThreadPoolExecutor() as pool:
+            others = pool.submit(self._cordon_by_others, file) if wait_at else None
+            played = controller.playbook(str(self.site.scratch), self.site.inventory, *words, variables=environment)
+            if others:
+                others.result()
+        return played
+
+    def _cordon_by_others(self, file: Path) -> None:
+        end = time.monotonic() + 300
+        while not file.exists():
+            assert time.monotonic() < end
+            time.sleep(0.05)
+        self.cluster.admin(f"kubectl cordon {HOST}")
+        file.unlink()
 
     @property
     def boots(self) -> int:
@@ -131,6 +157,38 @@ def test_a_cordon_of_others_stays_and_its_host_is_left_out(worker: Worker) -> No
     assert (worker.boots, worker.is_cordoned) == (before, True)
 
 
+def test_a_cordon_that_others_set_after_the_look_stays_and_takes_the_hosts_turn(worker: Worker) -> None:
+    worker.again()
+    before = worker.boots
+    played = worker.reboot(wait_at="Let no more pods come to the Node")
+    assert played.rc == 0, played.out
+    assert end(played)["left_out"][HOST].startswith(f"the node {HOST} is cordoned, and not by us, so it stays")
+    assert (worker.boots, worker.is_cordoned, worker.site.host.read(RECORD)) == (before, True, None)
+
+
+def test_a_cordon_that_others_set_while_it_reboots_without_one_of_ours_stays(worker: Worker) -> None:
+    worker.again()
+    before = worker.boots
+    played = worker.reboot(wait_at="Reboot", bcd_reboot_cordon=False)
+    assert played.rc == 0, played.out
+    assert end(played)["rebooted"] == [HOST]
+    assert (worker.boots, worker.is_cordoned, worker.site.host.read(RECORD)) == (before + 1, True, None)
+    assert f"PATCH /api/v1/nodes/{HOST}" not in worker.cluster.requests
+
+
+def test_a_note_of_a_cordon_that_is_over_is_forgotten_before_others_cordon(worker: Worker) -> None:
+    worker.again()
+    assert worker.reboot(kill_at="Look at the host again").rc == -9
+    assert worker.site.converge(worker.units).rc == 0  # so that there is nothing to prove either
+    worker.cluster.admin(f"kubectl uncordon {HOST}")
+    assert worker.site.host.read(RECORD) is not None
+    assert worker.reboot().rc == 0
+    assert worker.site.host.read(RECORD) is None
+    worker.cluster.admin(f"kubectl cordon {HOST}")
+    assert worker.reboot().rc == 0
+    assert worker.is_cordoned
+
+
 def test_a_server_that_is_away_keeps_the_worker_up_unless_it_is_told(worker: Worker) -> None:
     worker.again()
     worker.cluster.stop()
@@ -144,28 +202,19 @@ def test_a_server_that_is_away_keeps_the_worker_up_unless_it_is_told(worker: Wor
         worker.cluster.start()
 
 
-@pytest.mark.parametrize(
-    ("task", "boots", "cordoned"),
-    [
-        ("Plan the waves", 1, False),
-        ("Let no more pods come to the Node", 1, False),
-        ("Reboot", 1, True),
-        ("Look at the host again", 1, True),
-        ("Plan the host again", 1, True),
-        ("Let pods come to the Node again", 1, True),
-        ("Remember that the turn is over", 1, False),
-    ],
-)
-def test_a_run_that_is_killed_goes_on_where_it_was(worker: Worker, task: str, boots: int, cordoned: bool) -> None:
+# Cordoned, rebooted, proved. A kill at any other place is played by test_reboot_waves.py, over whole fleets, and by
+# tests/unit/units/test_kube_node.py, before every change on the host and in the cluster.
+@pytest.mark.parametrize("task", ["Reboot", "Look at the host again", "Let pods come to the Node again"])
+def test_a_run_that_is_killed_goes_on_where_it_was(worker: Worker, task: str) -> None:
     worker.again()
     before = worker.boots
     killed = worker.reboot(kill_at=task)
     assert killed.rc == -9, killed.out
-    assert worker.is_cordoned is cordoned
+    assert worker.is_cordoned
     played = worker.reboot()
     assert played.rc == 0, played.out
     assert end(played)["proved"] == [HOST]
-    assert worker.boots == before + boots
+    assert worker.boots == before + 1
     assert (worker.is_cordoned, worker.site.host.read(RECORD)) == (False, None)
 
 

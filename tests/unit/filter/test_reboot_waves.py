@@ -158,6 +158,25 @@ def test_a_host_that_was_away_before_and_had_no_turn_still_takes_room() -> None:
     assert "without one (its Node is not back), four (its Node is not ready)" in turns(plan, came, 2)["five"].reason
 
 
+def test_a_proof_brings_no_host_back_whose_node_others_cordoned() -> None:
+    proof = Seen("one", "p", done=True, unavailable="its Node n is cordoned by others", kept="others", stays=True)
+    plan = planned([proof, due("two"), due("three")], Limit(1))
+    assert (plan["turns"], list(plan["left_out"])) == ({"one": "prove"}, ["two", "three"])
+    assert planned([proof, due("two"), due("three")], Limit(2))["waves"] == [["one"], ["two"], ["three"]]
+
+
+def test_a_host_that_is_left_out_is_not_proved_either() -> None:
+    plan = planned([due("one", done=True, kept="whether its Node is cordoned cannot be told")], Limit(1))
+    assert (plan["turns"], list(plan["left_out"])) == ({}, ["one"])
+
+
+def test_a_host_that_is_gone_takes_room_and_ends_nothing() -> None:
+    gone = Seen("gone", "p", away="it cannot be looked at: x", unavailable="cannot be looked at", stays=True)
+    plan = planned([gone, due("two"), due("three")], Limit(2))
+    assert plan["waves"] == [["two"], ["three"]]
+    assert (plan["pools"]["p"]["ended"], list(plan["failed"])) == ("", ["gone"])
+
+
 def test_the_lowest_limit_that_a_pools_hosts_give_is_the_pools() -> None:
     hosts = [due(f"a{at}", pool="a", most=Limit(1)) for at in range(3)]
     hosts += [due(f"b{at}", pool="b", most=Limit(50, True)) for at in range(3)]

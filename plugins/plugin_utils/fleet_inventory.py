@@ -14,10 +14,12 @@ from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+from ..module_utils.plan.unit_names import MIG_LAYOUT
 from .fleet_config import LABELS, PLUGIN, group_word
 from .host_labels import label_faults, labels_of
 from .input_faults import Fault, below, plain, shown, some
 from .label_expression import Expression, holds, parse
+from .profile_units import FROM, WHEN
 
 GATE = "bcd_mig_gate"
 # Rendered when a task asks, by what host_info has shown of the GPUs in this run; a host's own variable wins over each.
@@ -152,8 +154,8 @@ def _add(fleet: Fleet, pool: Pool, profile: Mapping[str, Any] | None, hosts: lis
 
 def _takes_layout(profile: Mapping[str, Any] | None, labels: Mapping[str, Any]) -> bool:
     """Whether a host with these labels is to have the MIG layout of its pool."""
-    unit = ((profile or {}).get("hostConfig") or {}).get("mig-layout") or {}
-    return unit.get("from") == "pool" and _is_meant(unit.get("when"), labels)
+    unit = ((profile or {}).get("hostConfig") or {}).get(MIG_LAYOUT) or {}
+    return FROM in unit and _is_meant(unit.get(WHEN), labels)
 
 
 def profile_of(document: Mapping[str, Any], pool: Mapping[str, Any]) -> Mapping[str, Any] | None:

@@ -13,6 +13,7 @@ from .report_page_words import counted, table, wide
 
 WIDTH, HEIGHT = 640, 44
 CHAR = 6.8  # of the pictures' text, in their units
+WIDE = 70  # a part with room for the word that it is free
 MOST = 6  # processes that are named
 SLOTS = 48  # of a GPU, at most; of one that claims more those are drawn that somebody has
 
@@ -110,9 +111,6 @@ def _ground(boxes: Sequence[Box]) -> Html:
         _labels(18, [(box, box.what) for box in boxes]),
         _labels(35, free),
     )
-
-
-WIDE = 70  # a part with room for the word that it is free
 
 
 def _outline(box: Box) -> str:

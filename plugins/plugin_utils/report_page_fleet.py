@@ -37,7 +37,7 @@ def waits(hosts: Hosts, links: Mapping[str, Html]) -> Html:
 # A host that said nothing of its units.
 ABSENT = {
     "unreachable": "Could not be reached",
-    "unknown": "Not planned: see the output of the playbook",
+    "unknown": "No result: see the output of the playbook",
     "failed": "Failed as a whole",
     "progressing": "Waits as a whole",
 }

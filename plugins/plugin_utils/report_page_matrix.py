@@ -16,6 +16,8 @@ from .report_page_words import MARKS, badge, short, shown, shown_unit
 from .said import WAITS, titles
 
 PLACES = ("pool", "site", "class")
+NONE_FOUND = "No host is like that: take something out of the filter."
+NONE_THERE = "There is no host in this report."
 LEGEND = ("✓ converged", "● waits or has steps to take", "✕ failed", "- not managed")
 
 
@@ -39,7 +41,7 @@ def matrix(hosts: Mapping[str, Any], links: Mapping[str, Html], stories: Stories
         _form(hosts, units),
         element("p", *(element("span", word) for word in LEGEND), class_="legend quiet"),
         element("div", table, class_="wide grid", tabindex="0", role="region", aria_label="Hosts and units"),
-        element("p", "No host is like that: take something out of the filter.", class_="empty", hidden=""),
+        element("p", NONE_FOUND, class_="empty", hidden="") if hosts else element("p", NONE_THERE),
     )
 
 

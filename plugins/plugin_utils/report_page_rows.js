@@ -113,9 +113,9 @@ function draw() {
   body.replaceChildren();
   more();
   table.setAttribute("aria-rowcount", found.length + 1);
-  byId("count").textContent =
-    found.length === rows.length ? `${rows.length} hosts` : `${found.length} of ${rows.length} hosts`;
-  empty.hidden = found.length > 0;
+  const hosts = `${rows.length} host${rows.length === 1 ? "" : "s"}`;
+  byId("count").textContent = found.length === rows.length ? hosts : `${found.length} of ${hosts}`;
+  if (empty) empty.hidden = found.length > 0;
   heads.forEach((head, column) => {
     const is = view.sort.replace(/^-/, "") === columns[column];
     if (is) head.setAttribute("aria-sort", view.sort.startsWith("-") ? "descending" : "ascending");

@@ -16,7 +16,7 @@ from .said import reasons
 MARKS = {
     "failed": ("✕", "failed"),
     "unreachable": ("!", "unreachable"),
-    "unknown": ("?", "not planned"),
+    "unknown": ("?", "no result"),
     "progressing": ("●", "progressing"),
     "converged": ("✓", "converged"),
 }

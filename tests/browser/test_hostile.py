@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from playwright.sync_api import Browser, expect
 
 from ansible_collections.bettercompute.bcd.plugins.plugin_utils.report import fleet_document
@@ -123,3 +124,39 @@ def test_the_policy_stops_what_is_not_the_pages_own(browser: Browser, tmp_path: 
     )
     assert asked == [path.as_uri()]
     page.close()
+
+
+def endless(text: str) -> str:
+    """A page on which one host says the text wherever it can, beside one that is well."""
+    told = fleet_sample.unit(
+        "sysctl",
+        "progressing",
+        steps=[fleet_sample.step(text, text)],
+        pending=[{"reason": text, "message": text}],
+        conditions=[{"type": text, "status": "true", "reason": text, "message": text}],
+        notes=[text],
+        diff=[{"before_header": text, "after_header": text, "before": text, "after": "b\n"}],
+    )
+    strange = {**told, "unit": text}
+    section = {"state": "PROGRESSING", "message": text, "observed_generation": 1, "conditions": told["conditions"]}
+    result = {"units": [told, strange], "section": section, "reboot_required": False}
+    well = fleet_sample.plan_of(fleet_sample.POOLS[0], 20)
+    facts = fleet_sample.facts_of(fleet_sample.POOLS[0], 1)
+    gpu = fleet_sample.gpu_of(1, 0, text, uuid=text, allocations=[text], sharing={"mode": text, "replicas": 10**9})
+    facts["ansible_facts"]["bcd"].update(gpus=[gpu], kernel=text, unreadable=[text])
+    places = {"strange": {"pool": text, "site": text, "class": text}}
+    return render_page(dict(fleet_document({"strange": result, "well": well}, {}, {"strange": facts}, places)))
+
+
+@pytest.mark.parametrize("text", ["w" * 100_000, "word " * 20_000])
+@pytest.mark.parametrize("width", [375, 1280])
+def test_a_text_without_end_leaves_the_page_as_it_is(look: Look, text: str, width: int) -> None:
+    page = look(endless(text), width=width)
+    wide = "[document.documentElement, document.querySelector('dialog')].map((e) => e.scrollWidth > e.clientWidth)"
+    page.locator("details:not(.host)").evaluate_all("(all) => all.forEach((each) => { each.open = true; })")
+    assert page.evaluate(wide) == [False, False]
+    assert page.locator("#matrix").evaluate("(table) => table.scrollWidth") < 2 * 1280
+    assert page.locator("#matrix").evaluate("(table) => table.tHead.offsetHeight") < 100
+    page.locator(".matrix th a", has_text="strange").click()
+    expect(page.locator("#panel")).to_be_visible()
+    assert page.evaluate(wide) == [False, False]

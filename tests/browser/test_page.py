@@ -309,6 +309,17 @@ def test_without_scripts_the_page_is_read_from_top_to_bottom(look: Look) -> None
 def test_an_empty_fleet_is_a_page_too(look: Look) -> None:
     page = look(render_page(fleet_document({})))
     assert count(page) == "0 hosts"
+    expect(page.get_by_text("There is no host in this report.")).to_be_visible()
     page.keyboard.press("/")
     page.keyboard.type("x")
     expect(page.get_by_text("Nothing waits")).to_be_visible()
+    expect(page.get_by_text("No host is like that")).not_to_be_visible()
+
+
+def test_a_fleet_of_one_is_counted_as_one(look: Look) -> None:
+    page = look(1)
+    assert count(page) == "1 host"
+    page.keyboard.press("/")
+    page.keyboard.type("nowhere")
+    expect(page.locator("#count")).to_have_text("0 of 1 host")
+    expect(page.get_by_text("No host is like that")).to_be_visible()

@@ -10,6 +10,7 @@ A declared object is a mapping: `id`, by which others refer to it; `kind`, the l
 to, and no `find`. `names` instead of `find` stands for an object a name, with the id `kind:name`. In a field of
 REFERENCES `@id` stands for the number that AWX gave the object of that id: 0 where a check would make it first, None
 where it is not declared, and then the field is left as it is. `@id.approval` is a node's approval, 0 where it has none.
+An object of another organization than the one in `fields` is somebody else's, and refused.
 
 Objects come in levels. One refers to those of levels before its own; edges and credentials may be of its own, too.
 """
@@ -20,6 +21,8 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import urlencode
+
+from .awx_answer import shown
 
 REFERENCES = frozenset(
     "organization project inventory source_project credential execution_environment unified_job_template "
@@ -61,7 +64,8 @@ def body(fields: Mapping[str, Any], ids: Mapping[str, Any]) -> dict[str, Any]:
         elif name in TEXTS and not isinstance(value, str):
             found[name] = json.dumps(value, sort_keys=True, ensure_ascii=False) if value else ""
         else:
-            found[name] = value
+            # As AWX keeps it: sent with the line's end of a YAML block, it would differ in every run.
+            found[name] = value.strip() if isinstance(value, str) else value
     return found
 
 
@@ -76,20 +80,21 @@ def look(wanted: Mapping[str, Any], ids: Mapping[str, Any]) -> str:
     return f"/{wanted['kind']}/?{urlencode(find)}"
 
 
-def found(wanted: Mapping[str, Any], answer: Any) -> dict[str, Any]:
+def found(wanted: Mapping[str, Any], answer: Any, home: int | None = None) -> dict[str, Any]:
     """The object in what AWX answered, a list, or the object itself when it was just made; {} where it is not there.
 
-    Raises ValueError where there are several, or none of one that has to be there.
+    Where something that has to be there is there several times, that of the organization `home` is meant. Raises
+    ValueError where there are several even so, or none, or where this is no answer of AWX.
     """
-    if not answer:
+    if answer is None:
         return {}
-    if "results" not in answer:
-        return dict(answer)
-    rows = answer["results"]
-    if answer["count"] > 1:
-        raise ValueError(
-            f"AWX has {answer['count']} objects where one was expected, {named(wanted)}: rename the others"
-        )
+    if "results" not in answer and "id" not in answer:
+        raise ValueError(f"this is no AWX, which would answer with {named(wanted)}: see bcd_awx_url and bcd_awx_api")
+    rows = answer.get("results", [answer])
+    if len(rows) > 1 and wanted.get("exists"):
+        rows = [row for row in rows if row.get("organization") == home] or rows
+    if len(rows) > 1:
+        raise ValueError(f"AWX has {len(rows)} objects where one was expected, {named(wanted)}: rename the others")
     if not rows and wanted.get("exists"):
         raise ValueError(
             f"AWX has no {named(wanted)}, or does not show it to this account: make it first, or name another"
@@ -122,6 +127,8 @@ def differing(wanted: Mapping[str, Any], ids: Mapping[str, Any], there: Mapping[
     if missing:
         raise ValueError(f"this AWX has no {', '.join(missing)} in a {named(wanted)}: it is too old, take 21 or newer")
     off = {name: value for name, value in fields.items() if not same(value, there[name])}
+    if "organization" in off:
+        raise ValueError(f"AWX has {named(wanted)} outside of this organization: give another bcd_awx_name")
     if not off:
         return []
     says = f"change {', '.join(off)} of {named(wanted)}"
@@ -206,6 +213,9 @@ def expanded(level: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
 def answers(results: Any) -> dict[str, Any]:
     """What AWX answered, by the id of the object, from the registered result of a loop over calls with an `id`."""
     done = [one for one in (results or {}).get("results", []) if not one.get("skipped")]
+    for one in done:
+        if not isinstance(one.get("json"), Mapping):
+            raise ValueError(f"{shown(one.get('url', 'its address'))} did not answer as AWX does: see bcd_awx_url")
     return {str(one[one["ansible_loop_var"]]["id"]): one.get("json") for one in done}
 
 
@@ -244,10 +254,11 @@ def level_step(
     if looked is None:
         return step
     seen, new, asked = answers(looked), answers(made), answers(surveys)
-    there = {str(each["id"]): found(each, {**seen, **new}.get(str(each["id"]))) for each in objects}
-    known = dict(ids)
+    there, known = {}, dict(ids)
     for each in objects:
-        known.update(remembered(each, there[str(each["id"])]))
+        own = found(each, {**seen, **new}.get(str(each["id"])), known.get("organization"))
+        there[str(each["id"])] = own
+        known.update(remembered(each, own))
     step["creations"] = [{"id": each["id"], **creation(each, known)} for each in objects if not there[str(each["id"])]]
     old = [each for each in objects if there[str(each["id"])] and str(each["id"]) not in new]
     step["surveys"] = [survey_look(each, there[str(each["id"])]) for each in old if "survey" in each]

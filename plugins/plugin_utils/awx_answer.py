@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -13,6 +14,11 @@ NEXT = {
     403: "this account is to be an administrator of the organization",
     404: "see bcd_awx_api, /api/controller/v2 behind a platform gateway; else AWX is too old, take 21 or newer",
 }
+
+
+def shown(address: str) -> str:
+    """An address, or a text with some, without the login that one may have before its host."""
+    return re.sub(r"//[^/@\s]*@", "//", address)
 
 
 def words(answer: Any) -> str:
@@ -37,13 +43,23 @@ def problem(answer: Mapping[str, Any], what: str) -> str:
             problem(one, one.get(one.get("ansible_loop_var", ""), {}).get("says", what)) for one in answer["results"]
         ]
         return "; ".join(filter(None, each))
+    return shown(refused(answer, what))
+
+
+def refused(answer: Mapping[str, Any], what: str) -> str:
+    """Why one call did not do `what`; "" when it did. AWX answers nothing, or JSON: a page is somebody else's."""
     status = int(answer.get("status") or -1)
-    if 200 <= status < 300:
-        return ""
-    said = words(answer.get("json") or answer.get("msg") or "no reason given").rstrip(".")
     where = answer.get("url", "its address")
+    kind = str(answer.get("content_type") or "")
+    if 200 <= status < 300:
+        if not kind or "json" in kind:
+            return ""
+        return f"cannot {what}: {where} answered {kind}, which AWX does not: see bcd_awx_url and bcd_awx_api"
+    said = words(answer.get("json") or answer.get("msg") or "no reason given").rstrip(".")
     if status == -1:
         return f"cannot {what}: no answer from {where} ({said}): see bcd_awx_url, and whether this machine reaches it"
+    if 300 <= status < 400:
+        return f"cannot {what}: {where} sends on to {answer.get('location', 'elsewhere')}: see bcd_awx_url"
     if status == 400 and "Playbook not found" in said:
         said += ": see bcd_awx_playbooks, then the project's branch and its last sync"
     return f"cannot {what}: {where} answered {status} ({said})" + (f": {NEXT[status]}" if status in NEXT else "")

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import base64
 import json
+import ssl
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
@@ -41,11 +42,18 @@ class Awx:
         self.root = root
         self.calls: list[Call] = []
         self.forbidden = False  # the account may look, and change nothing
+        self.broken: tuple[int, dict[str, str], bytes] | None = None  # what another server in its place answers
+        self.certificate = ""  # a file with a key and its certificate; none: plain HTTP
+        self.failing = ""  # a word of the path of a POST that ends in an error of the server, once
 
     def __enter__(self) -> Awx:
         handler = type("Handler", (Handler,), {"awx": self})
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-        self.url = f"http://127.0.0.1:{self.server.server_address[1]}"
+        self.url = f"http{'s' if self.certificate else ''}://127.0.0.1:{self.server.server_address[1]}"
+        if self.certificate:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(self.certificate)
+            self.server.socket = context.wrap_socket(self.server.socket, server_side=True)
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
         return self
 
@@ -75,6 +83,9 @@ class Awx:
         words = [word for word in path.removeprefix(self.root).split("/") if word]
         if not path.startswith(f"{self.root}/") or not path.endswith("/") or not words or words[0] not in KINDS:
             raise Answer(404, {"detail": "The requested resource could not be found."})
+        if self.failing and self.failing in path and call.method == "POST":
+            self.failing = ""
+            raise Answer(500, {"error": "A server error has occurred."})
         if self.forbidden and call.method != "GET":
             raise Answer(403, {"detail": "You do not have permission to perform this action."})
         kind = words[0]
@@ -114,7 +125,9 @@ class Awx:
             if call.method == "GET":
                 return 200, self.store.row(kind, number)["survey"]
             self.store.set_survey(kind, number, call.body)
-            return 200, {}
+            return 200, None
+        if kind == "projects" and relation in ("update", "playbooks"):
+            return self.project(number, relation, call)
         nodes = kind == "workflow_job_template_nodes"
         if call.method == "POST" and nodes and relation == "create_approval_template":
             return 201, self.store.approval(number, call.body)
@@ -124,6 +137,16 @@ class Awx:
             self.store.link(kind, number, relation, call.body)
             return 204, None
         raise Answer(404, {"detail": "The requested resource could not be found."})
+
+    def project(self, number: int, relation: str, call: Call) -> tuple[int, Any]:
+        """The playbooks of a project, or one more sync of it."""
+        row = self.store.row("projects", number)
+        if relation == "playbooks" and call.method == "GET":
+            return 200, sorted(self.store.playbooks) if row["status"] == "successful" else []
+        if relation == "update" and call.method == "POST":
+            self.store.fetch(row)
+            return 202, {"project_update": 4712}
+        raise Answer(405, {"detail": f'Method "{call.method}" not allowed.'})
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -148,9 +171,14 @@ class Handler(BaseHTTPRequestHandler):
                 status, body = self.awx.answer(call)
             except Answer as answer:
                 status, body = answer.status, answer.body
-        data = b"" if status == 204 else json.dumps(body).encode()
+        data, headers = b"", {}
+        if body is not None:
+            data, headers = json.dumps(body).encode(), {"Content-Type": "application/json"}
+        if self.awx.broken:
+            status, headers, data = self.awx.broken
         self.send_response(status)
-        self.send_header("Content-Type", "application/json")
+        for name, value in headers.items():
+            self.send_header(name, value)
         self.send_header("Content-Length", str(len(data)))
         self.end_headers()
         self.wfile.write(data)

@@ -16,6 +16,11 @@ EDGES = ("success_nodes", "failure_nodes", "always_nodes")
 PLAYBOOKS = ("converge.yml", "plan.yml", "status.yml", "doctor.yml", "reboot.yml")
 
 
+def trimmed(fields: Row) -> Row:
+    """Fields as AWX keeps them: texts without what is blank around them."""
+    return {name: value.strip() if isinstance(value, str) else value for name, value in fields.items()}
+
+
 class Answer(Exception):
     """An answer that ends the call."""
 
@@ -90,7 +95,7 @@ class Store:
 
     def create(self, kind: str, fields: Row) -> Row:
         """A new object."""
-        table = KINDS[kind].fields
+        table, fields = KINDS[kind].fields, trimmed(fields)
         missing = [name for name, field in table.items() if field.required and name not in fields]
         if missing:
             raise Answer(400, {name: ["This field is required."] for name in missing})
@@ -114,11 +119,11 @@ class Store:
 
     def change(self, kind: str, number: int, fields: Row) -> Row:
         """An object with other values."""
-        row = self.row(kind, number)
+        row, fields = self.row(kind, number), trimmed(fields)
         self.check(kind, fields, row)
         self.unique(kind, {**row, **fields})
         row.update(fields)
-        if kind == "projects" and any(name.startswith("scm_") for name in fields):
+        if kind == "projects" and {"scm_type", "scm_url", "scm_branch"} & set(fields):
             self.fetch(row)
         return self.shown(kind, number)
 
@@ -151,12 +156,27 @@ class Store:
             project = self.rows["projects"][whole["project"]]
             if project["status"] != "successful" or whole["playbook"] not in self.playbooks:
                 faults["playbook"] = ["Playbook not found for project."]
-        if not faults and kind == "schedules" and wrong_rrule(whole["rrule"]):
-            faults["rrule"] = wrong_rrule(whole["rrule"])
+        if not faults and kind == "schedules":
+            faults = self.wrong_schedule(whole, created=not row)
         if not faults and kind == "inventory_sources" and whole["source"] == "scm" and not whole.get("source_project"):
             faults["source_project"] = ["Project required for scm type sources."]
         if faults:
             raise Answer(400, faults)
+
+    def wrong_schedule(self, whole: Row, created: bool) -> dict[str, list[str]]:
+        """What AWX refuses of a schedule: its rule; as it is made, its answers, where no default counts as one."""
+        if wrong_rrule(whole["rrule"]):
+            return {"rrule": wrong_rrule(whole["rrule"])}
+        template = self.rows["job_templates"].get(whole["unified_job_template"], {})
+        spec = template["survey"].get("spec", []) if template.get("survey_enabled") else []
+        given = whole.get("extra_data") or {}
+        lost = [each["variable"] for each in spec if each["required"] and each["variable"] not in given]
+        if created and lost:
+            return {"variables_needed_to_start": [f"'{name}' value missing" for name in lost]}
+        more = sorted(set(given) - {each["variable"] for each in spec})
+        if more and not template.get("ask_variables_on_launch"):
+            return {"extra_data": [f"Variables {', '.join(more)} are not allowed on launch."]}
+        return {}
 
     def unique(self, kind: str, row: Row) -> None:
         """Refuse a second object of one name."""

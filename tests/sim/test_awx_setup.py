@@ -15,12 +15,15 @@ from typing import Any
 import pytest
 import yaml
 
+from tests import pki
 from tests.awx.server import LOGIN, TOKEN, Awx
+from tests.awx.store import PLAYBOOKS
 from tests.sim import controller
 from tests.sim.controller import Played
 
 newest_core = pytest.mark.newest_core
 NODES = "workflow_job_template_nodes"
+SAYS = ("Say what was ", "Say that it ")
 PAGE = Path(controller.CHECKOUT) / "docs" / "awx.md"
 # The file of the documentation's example; then what a test needs beside it.
 (EXAMPLE,) = re.findall(r"^```yaml\n# awx.yml\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
@@ -46,9 +49,7 @@ def setup(awx: Awx, scratch: Path, *arguments: str, **settings: Any) -> Played:
 
 def changed(played: Played) -> list[str]:
     """What a run says that it did or would do."""
-    told = [
-        event["result"].get("msg") for event in played.events()["tasks"] if event["task"].startswith("Say what was ")
-    ]
+    told = [event["result"].get("msg") for event in played.events()["tasks"] if event["task"].startswith(SAYS)]
     return [line for lines in told if isinstance(lines, list) for line in lines]
 
 
@@ -145,6 +146,11 @@ def test_an_empty_awx_is_set_up_kept_and_put_back(awx: Awx, tmp_path: Path) -> N
         ({}, {"sync": ["pending", "failed"]}, "its state is failed: see the output of its last sync, job 4711"),
         ({"bcd_awx_wait": 2}, {"sync": ["pending"]}, "its state is pending"),
         ({"bcd_awx_project_url": None}, {}, "awx_setup needs bcd_awx_project_url"),
+        ({"bcd_awx_url": "http://me:made-up@awx.example.com"}, {}, "to http://awx.example.com in clear text: give an"),
+        ({}, {"broken": (200, {"Content-Type": "text/html"}, b"<html>")}, "answered text/html, which AWX does not"),
+        ({}, {"broken": (200, {"Content-Type": "application/json"}, b"[]")}, "did not answer as AWX does"),
+        ({}, {"broken": (302, {"Location": "http://127.0.0.1:9/x"}, b"")}, "sends on to http://127.0.0.1:9/x: see"),
+        ({}, {"broken": (500, {"Content-Type": "text/html"}, b"<html>")}, "answered 500 (Status code was 500"),
     ],
     ids=lambda value: next(iter(value), "") if isinstance(value, dict) else "",
 )
@@ -152,12 +158,15 @@ def test_what_is_refused_says_which_object_and_the_next_move(
     awx: Awx, tmp_path: Path, settings: dict[str, Any], prepared: dict[str, Any], said: str
 ) -> None:
     for name, value in prepared.items():
-        setattr(awx if name == "forbidden" else awx.store, name, value)
+        setattr(awx if name in ("forbidden", "broken") else awx.store, name, value)
     played = setup(awx, tmp_path, "-vvv", **settings)
     words = " ".join((played.out + played.err).split())
     assert played.rc == 2, words
     assert said in words
     assert TOKEN not in words
+    assert "made-up" not in words
+    # Nothing is sent to what is no AWX.
+    assert "broken" not in prepared or awx.changes() == []
 
 
 @newest_core
@@ -167,6 +176,49 @@ def test_a_login_does_as_well_and_its_password_is_not_shown(awx: Awx, tmp_path: 
     )
     assert played.rc == 0, played.out
     assert LOGIN[1] not in played.out + played.err
+
+
+@newest_core
+def test_what_ended_half_way_goes_on_and_a_project_that_failed_is_fetched_again(awx: Awx, tmp_path: Path) -> None:
+    awx.failing = "/survey_spec/"
+    awx.store.sync = ["pending", "failed"]
+    halved = setup(awx, tmp_path)
+    assert (halved.rc, awx.failing) == (2, ""), halved.out
+    failed = setup(awx, tmp_path)
+    assert failed.rc == 2, failed.out
+    project = named(awx, "projects", "project")
+    assert project["status"] == "failed"
+    # Somebody mends the repository, of which AWX hears nothing; the playbooks come later still.
+    awx.store.sync, awx.store.playbooks = ["pending", "successful"], ("site.yml",)
+    again = 'fetch project "bcd & co/ü #1 project" again'
+    checked = setup(awx, tmp_path, "--check")
+    assert (checked.rc, awx.changes()) == (0, []), checked.out
+    assert again in changed(checked)
+    lacking = setup(awx, tmp_path)
+    assert lacking.rc == 2, lacking.out
+    assert project["status"] == "successful"
+    awx.store.playbooks = PLAYBOOKS
+    whole = setup(awx, tmp_path)
+    assert whole.rc == 0, whole.out
+    assert again not in changed(whole)
+    quiet = setup(awx, tmp_path)
+    assert (quiet.rc, awx.changes()) == (0, []), quiet.out
+
+
+@newest_core
+def test_a_certificate_that_nobody_vouches_for_gets_no_token(tmp_path: Path) -> None:
+    signed = pki.root("awx", pki.private_key("p256"))
+    awx = Awx()
+    awx.certificate = str(tmp_path / "awx.pem")
+    Path(awx.certificate).write_text(signed.private_pem + pki.pem(signed.certificate), encoding="utf-8")
+    with awx:
+        refused = setup(awx, tmp_path, "--check")
+        assert refused.rc == 2, refused.out
+        assert "certificate verify failed" in refused.out.lower()
+        assert awx.calls == []
+        # The address as a person writes it, without the scheme.
+        taken = setup(awx, tmp_path, "--check", bcd_awx_validate_certs=False, bcd_awx_url=awx.url.partition("//")[2])
+        assert taken.rc == 0, taken.out
 
 
 @newest_core

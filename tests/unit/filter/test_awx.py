@@ -18,7 +18,7 @@ from tests.awx.store import Answer
 QUESTION = {"question_name": "Hosts", "variable": "bcd_hosts", "type": "text", "required": True, "default": "all"}
 ORGANIZATION = {"id": "organization", "kind": "organizations", "exists": True, "find": {"name": "Default"}}
 CREDENTIALS = {"id": "credentials", "kind": "credentials", "exists": True, "names": ["fleet key"]}
-PROJECT = {
+PROJECT: dict[str, Any] = {
     "id": "project",
     "kind": "projects",
     "find": {"name": "a & b/ü#1?", "organization": "@organization"},
@@ -59,11 +59,17 @@ APPROVAL = {
     "of": "@node:last",
     "fields": {"name": "reboot?", "description": "look at the job before", "timeout": "0"},
 }
+SCHEDULE: dict[str, Any] = {
+    "id": "nightly",
+    "kind": "schedules",
+    "find": {"name": "nightly", "unified_job_template": "@template"},
+    "fields": {"rrule": "DTSTART:20260101T030000Z RRULE:FREQ=DAILY;INTERVAL=1", "extra_data": {"bcd_hosts": "all"}},
+}
 LEVELS: list[list[dict[str, Any]]] = [
     [ORGANIZATION, CREDENTIALS],
     [PROJECT, WORKFLOW],
     [TEMPLATE],
-    [FIRST, LAST],
+    [FIRST, LAST, SCHEDULE],
     [APPROVAL],
 ]
 UNDECLARED = {"nothing": None, "execution_environment": None}
@@ -185,6 +191,47 @@ class TestWhatIsSent:
         awx.calls.clear()
         assert declare(awx, list(settled)) == []
 
+    def test_a_text_with_blanks_around_it_is_kept_without_and_then_does_not_differ(self, awx: Awx) -> None:
+        padded = {
+            **PROJECT,
+            "find": {**PROJECT["find"], "name": " padded"},
+            "fields": {**PROJECT["fields"], "scm_url": "https://git.example.com/x.git\n", "description": "a\n"},
+        }
+        declare(awx, [[ORGANIZATION], [padded]])
+        assert awx.one("projects")["scm_url"] == "https://git.example.com/x.git"
+        assert declare(awx, [[ORGANIZATION], [padded]]) == []
+
+    def test_null_is_an_empty_text_and_a_flag_may_be_a_text(self, awx: Awx) -> None:
+        template = {**TEMPLATE, "fields": {**TEMPLATE["fields"], "limit": "", "diff_mode": "True", "extra_vars": {}}}
+        levels = [[ORGANIZATION, CREDENTIALS], [PROJECT], [template]]
+        declare(awx, [[ORGANIZATION, CREDENTIALS], [PROJECT]])
+        made = {**template, "fields": {**template["fields"], "diff_mode": True}}
+        declare(awx, [[ORGANIZATION, CREDENTIALS], [PROJECT], [made]])
+        assert awx.one("job_templates")["extra_vars"] == ""
+        awx.one("job_templates")["limit"] = None
+        assert declare(awx, levels) == []
+
+    def test_what_is_not_declared_is_neither_looked_for_nor_made(self) -> None:
+        assert level_step([{**PROJECT, "declared": "False"}, {**PROJECT, "declared": False}], {}) == {"looks": []}
+
+    def test_what_another_organization_has_under_our_name_is_not_taken_away(self, awx: Awx) -> None:
+        other = awx.store.add("organizations", name="other")
+        theirs = awx.store.add("execution_environments", name="ours", image="their:1", organization=other)
+        image = {"id": "image", "kind": "execution_environments", "find": {"name": "ours"}}
+        image["fields"] = {"organization": "@organization", "image": "our:1"}
+        awx.calls.clear()
+        with pytest.raises(ValueError, match='execution environment "ours" outside of this organization: give another'):
+            declare(awx, [[ORGANIZATION], [image]])
+        assert awx.changes() == []
+        assert awx.store.row("execution_environments", theirs)["image"] == "their:1"
+
+    def test_of_credentials_of_one_name_that_of_the_organization_is_taken(self, awx: Awx) -> None:
+        home, other = awx.one("organizations")["id"], awx.store.add("organizations", name="other")
+        awx.one("credentials")["organization"] = other
+        ours = awx.store.add("credentials", name="fleet key", organization=home)
+        declare(awx, LEVELS)
+        assert awx.one("job_templates")["credentials"] == [ours]
+
     def test_a_field_of_what_is_not_declared_stays_as_it_is(self, awx: Awx) -> None:
         declare(awx, LEVELS)
         image = awx.store.add("execution_environments", name="theirs", image="quay.example.com/ee:1")
@@ -222,6 +269,13 @@ class TestWhatIsAsked:
         old.store.older = ("survey_enabled",)
         with pytest.raises(ValueError, match="has no survey_enabled in a job template"):
             declare(old, LEVELS)
+
+    @pytest.mark.parametrize("answer", [None, [], "a page", {}, {"detail": "hello"}])
+    def test_what_is_no_answer_of_awx_makes_nothing(self, answer: Any) -> None:
+        call = {"id": "organization"}
+        looked = {"results": [{"ansible_loop_var": "call", "call": call, "status": 200, "json": answer}]}
+        with pytest.raises(ValueError, match="see bcd_awx_url"):
+            level_step([ORGANIZATION], UNDECLARED, looked)
 
 
 class TestAnswers:
@@ -262,6 +316,26 @@ class TestAnswers:
         assert problem({"skipped": True}, "x") == ""
         assert problem({"results": [{"status": 200, "call": {}, "ansible_loop_var": "call"}]}, "x") == ""
 
+    def test_a_page_and_an_answer_that_leads_elsewhere_are_none_of_awx(self) -> None:
+        page = {"status": 200, "url": "https://awx/api/v2/x/", "content_type": "text/html; charset=utf-8"}
+        assert problem(page, "make it") == (
+            "cannot make it: https://awx/api/v2/x/ answered text/html; charset=utf-8, which AWX does not: "
+            "see bcd_awx_url and bcd_awx_api"
+        )
+        assert problem({**page, "content_type": "application/json"}, "x") == ""
+        moved = {"status": 302, "url": "https://awx/api/v2/x/", "location": "https://sso/", "content_type": "text/html"}
+        assert problem(moved, "make it") == (
+            "cannot make it: https://awx/api/v2/x/ sends on to https://sso/: see bcd_awx_url"
+        )
+
+    def test_a_login_in_an_address_is_not_shown(self) -> None:
+        for status in (-1, 302, 403):
+            said = problem(
+                {"status": status, "url": "https://me:made-up@awx/", "msg": "to https://me:made-up@awx/"}, "x"
+            )
+            assert "made-up" not in said
+            assert "https://awx/" in said
+
     def test_words_are_one_line(self) -> None:
         assert words({"a": ["b", "c"], "d": {"e": "f"}}) == "a: b, c; d: e: f"
 
@@ -301,9 +375,25 @@ class TestTheStandIn:
         assert wrong_survey({"name": "", "description": "", "spec": [QUESTION, QUESTION]}) != ""
         assert wrong_survey({"name": "", "description": "", "spec": []}) != ""
 
+    def test_a_page_has_no_more_than_two_hundred(self, awx: Awx) -> None:
+        for number in range(210):
+            awx.store.add("organizations", name=f"o{number}")
+        _status, page = awx.answer(Call("GET", "/api/v2/organizations/?page_size=500", None))
+        assert (page["count"], len(page["results"]), bool(page["next"])) == (211, 200, True)
+
     def test_unknown_and_missing_fields_a_name_twice_and_a_circle(self, awx: Awx) -> None:
         declare(awx, LEVELS)
         node = "/api/v2/workflow_job_template_nodes"
+        template = awx.one("job_templates")
+        other = awx.store.add("credentials", name="other key")
+        unfetched = awx.store.add("projects", name="new", organization=1, scm_type="git")
+        second = awx.store.add("workflow_job_templates", name="second")
+        stray = awx.store.add("workflow_job_template_nodes", identifier="s", workflow_job_template=second)
+        nightly = {
+            "name": "n",
+            "rrule": SCHEDULE["fields"]["rrule"],
+            "unified_job_template": awx.one("job_templates")["id"],
+        }
         first, last = (awx.one("workflow_job_template_nodes", identifier=name)["id"] for name in ("first", "last"))
         for call in (
             Call("POST", "/api/v2/inventories/", {"name": "x", "organization": 1, "host": 1}),
@@ -313,6 +403,14 @@ class TestTheStandIn:
             Call("POST", f"{node}/{last}/always_nodes/", {"id": first}),
             Call("POST", f"{node}/{first}/success_nodes/", {"id": last}),
             Call("GET", "/api/v2/projects/?nome=x", None),
+            Call("POST", f"{node}/{first}/always_nodes/", {"id": stray}),
+            Call("POST", f"/api/v2/job_templates/{template['id']}/credentials/", {"id": other}),
+            Call("POST", "/api/v2/job_templates/", {"name": "y", "project": unfetched, "playbook": "plan.yml"}),
+            Call("PATCH", f"/api/v2/job_templates/{template['id']}/", {"forks": True}),
+            Call("PATCH", f"/api/v2/job_templates/{template['id']}/", {"survey_enabled": "true"}),
+            Call("PATCH", f"/api/v2/job_templates/{template['id']}/", {"job_type": "scan"}),
+            Call("POST", "/api/v2/schedules/", nightly),
+            Call("POST", "/api/v2/schedules/", {**nightly, "extra_data": {"bcd_hosts": "all", "other": "x"}}),
         ):
             with pytest.raises(Answer) as refused:
                 awx.answer(call)

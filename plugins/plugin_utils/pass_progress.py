@@ -9,11 +9,13 @@ by the task, and each host that runs is told with its own.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
 from .one_line import cells, cut, plain
 
+ROLE = re.compile(r"^[\w.]+ : (?=.)")  # at the beginning of a task's name, where it takes the room of the hosts
 SHOWN = 3  # hosts named, of those that run
 NAME = 32  # columns of a host's name, and of a loop's item
 
@@ -48,7 +50,7 @@ class Progress:
 
     def task(self, task: str, name: str, alone: bool = False) -> None:
         """A task begins; `alone`: on one host, for all of them."""
-        self._names[task] = " ".join(plain(name).split()) or "a task"
+        self._names[task] = " ".join(ROLE.sub("", plain(name)).split()) or "a task"
         if alone:
             self._alone.add(task)
 

@@ -137,6 +137,17 @@ def test_a_long_name_of_a_task_gives_way_to_the_hosts() -> None:
     assert run.line(0, 80, SLOW) == "Converge whatever this host has by the secti...: 0 of 1 host, running node-0 0 s"
 
 
+def test_the_role_of_a_task_is_left_out() -> None:
+    for name, shown in (
+        ("bettercompute.bcd.bcd_converge : Converge the host", "Converge the host"),
+        ("Wait for it : and then go on", "Wait for it : and then go on"),
+        ("role : First : second", "First : second"),
+    ):
+        run = of(1, name)
+        run.start("h1", "t", 0)
+        assert run.line(0, 120, 10).startswith(f"{shown}: 0 of ")
+
+
 def test_hostile_names_neither_steer_the_terminal_nor_push_others_out() -> None:
     run = Progress()
     bad = "\x1b]0;owned\x07\x1b[2J" + "x" * 500

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from .reboot_waves import NO_ANSWER, Outcome, Seen
+from .reboot_waves import FAILED, LEFT_OUT, NO_ANSWER, Outcome, Seen
 from .reboot_wishes import Wishes
 
 # What the units say of a boot that had been asked for the argument, came up, and was not enough.
@@ -145,6 +145,24 @@ def _held(facts: Mapping[str, Any]) -> str:
         f"allocations hold its devices, {listed}: release them, or reboot it under them with "
         "-e bcd_reboot_with_holds=true"
     )
+
+
+# -- when a host's turn comes
+
+
+def stays_up(look: Any, wishes: Wishes) -> dict[str, Any]:
+    """Why the host is not rebooted after all, by a look of just now, which may be hours after that of the plan.
+
+    `reason`, "" where it is rebooted; `state`, how its turn ends then; `away`, its pool has to do without it; `ours`,
+    its Node is to be let go.
+    """
+    one = _seen("", look, {}, True, wishes)
+    reason = one.away or one.fault or one.kept
+    if not reason and not one.due:
+        reason = "no unit of it waits for a reboot any more: somebody else has rebooted it, or changed its settings"
+    ours = one.cordoned and not one.stays
+    state = FAILED if one.fault and not one.away else LEFT_OUT
+    return {"reason": reason, "state": state, "away": bool(one.unavailable) and not ours, "ours": ours}
 
 
 # -- how turns ended

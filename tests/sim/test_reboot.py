@@ -6,12 +6,15 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.sim import timeline
 from tests.sim.controller import Played
 from tests.sim.few_hosts import (
     BOOT_ID,
@@ -259,6 +262,28 @@ def test_a_bad_budget_is_one_error_before_anything_is_touched(make: Maker) -> No
 
 
 # -- several
+
+
+@newest_core
+def test_a_hold_that_came_after_the_plan_keeps_its_host_up(make: Maker) -> None:
+    hosts = make(
+        variables={"one": POOL_A, "two": POOL_A, "three": POOL_A}, **dict.fromkeys(("one", "two", "three"), ISOLATED)
+    )
+
+    def hold() -> None:
+        end_of_wait = time.monotonic() + 300
+        while not timeline.spans(hosts.host("one").tree):
+            assert time.monotonic() < end_of_wait
+            time.sleep(0.05)
+        hosts.host("two").write(HELD, "{")
+
+    with ThreadPoolExecutor() as pool:
+        held = pool.submit(hold)
+        played = hosts.play("reboot", as_json=True)
+        held.result()
+    assert played.rc == 0, played.out
+    assert end(played)["rebooted"] == ["one-01", "three-01"]
+    assert end(played)["left_out"] == {"two-01": KEPT}
 
 
 def test_what_hosts_say_is_never_evaluated_here(make: Maker, tmp_path: Path) -> None:

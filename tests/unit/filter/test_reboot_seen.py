@@ -16,6 +16,7 @@ from ansible.errors import AnsibleFilterError
 
 from ansible_collections.bettercompute.bcd.plugins.filter.reboot_end import reboot_end
 from ansible_collections.bettercompute.bcd.plugins.filter.reboot_plan import reboot_plan
+from ansible_collections.bettercompute.bcd.plugins.filter.reboot_stays_up import reboot_stays_up
 from ansible_collections.bettercompute.bcd.plugins.filter.reboot_turns import reboot_turns
 from ansible_collections.bettercompute.bcd.plugins.plugin_utils.reboot_budget import limit
 from ansible_collections.bettercompute.bcd.plugins.plugin_utils.reboot_seen import seen
@@ -124,6 +125,34 @@ def test_a_node_that_cannot_be_asked_for_counts_unless_nothing_is_cordoned() -> 
 def test_a_host_that_goes_down_by_itself_is_left_out() -> None:
     found = one(look(going_down="systemd is stopping it", rebooted_for={"cpu": WAITS}))
     assert (found.kept, found.stays, found.due) == ("it is going down by itself: systemd is stopping it", True, True)
+
+
+# -- when its turn comes
+
+
+def test_a_host_goes_down_only_if_it_still_may_when_its_turn_comes() -> None:
+    waits = {"cpu": WAITS}
+    assert reboot_stays_up(look(reboot_reasons=waits)) == {
+        "reason": "",
+        "state": "left out",
+        "away": False,
+        "ours": False,
+    }
+    held = look(reboot_reasons=waits, holds=[{"allocation_id": "a"}], node=node("us"))
+    found = reboot_stays_up(held)
+    assert found["reason"].startswith("allocations hold its devices, a: ")
+    assert (found["state"], found["away"], found["ours"]) == ("left out", False, True)
+    assert reboot_stays_up(held, with_holds=True)["reason"] == ""
+    others = reboot_stays_up(look(reboot_reasons=waits, node=node("others")))
+    assert ("not by us" in others["reason"], others["away"], others["ours"]) == (True, True, False)
+    gone = reboot_stays_up({"unreachable": True, "msg": "no route"})
+    assert gone == {"reason": "it cannot be looked at: no route", "state": "left out", "away": True, "ours": False}
+    assert reboot_stays_up(look(rebooted_for=waits))["reason"].startswith("no unit of it waits for a reboot any more")
+    vain = reboot_stays_up(look(reboot_reasons={"cpu": VAIN}))
+    assert (vain["state"], reboot_stays_up(look(reboot_reasons={"cpu": VAIN}), again=True)["reason"]) == ("failed", "")
+    unknown = look(reboot_reasons=waits, node=None, unreadable=["node: no answer"])
+    assert (reboot_stays_up(unknown)["away"], reboot_stays_up(unknown, cordon=False)["reason"]) == (True, "")
+    assert reboot_stays_up(look(reboot_reasons={"cpu": VAIN}, going_down="{{ x }}"))["ours"] is False
 
 
 # -- the filters

@@ -165,6 +165,34 @@ def test_a_proof_brings_no_host_back_whose_node_others_cordoned() -> None:
     assert planned([proof, due("two"), due("three")], Limit(2))["waves"] == [["one"], ["two"], ["three"]]
 
 
+def test_a_host_that_we_cordoned_is_let_go_where_the_rollout_ends_before_its_turn() -> None:
+    closed = [
+        due(name, cordoned=True, unavailable="its Node was cordoned by an earlier run") for name in ("one", "two")
+    ]
+    plan = planned(closed, Limit(1))
+    assert turns(plan, {"one": Outcome(FAILED, "no return", True)}, 1)["two"] == (
+        "release",
+        "the rollout of the pool p ended with one: no return",
+    )
+
+
+def test_the_end_says_of_each_host_what_its_turn_came_to() -> None:
+    plan = planned([due("one"), due("two"), Seen("three", "p", done=True), Seen("four", "p", cordoned=True)], Limit(2))
+    came = {
+        "one": Outcome(LEFT_OUT, "its pods do not go"),
+        "two": Outcome(STUCK, "its Node is not back", True),
+        "three": Outcome(DONE),
+        "four": Outcome(DONE),
+    }
+    assert ending(plan, came) == End(
+        rebooted=["two"],
+        proved=["three", "two"],
+        left_out={"one": "its pods do not go"},
+        failed={"two": "its Node is not back"},
+        ended={},
+    )
+
+
 def test_a_host_that_is_left_out_is_not_proved_either() -> None:
     plan = planned([due("one", done=True, kept="whether its Node is cordoned cannot be told")], Limit(1))
     assert (plan["turns"], list(plan["left_out"])) == ({}, ["one"])

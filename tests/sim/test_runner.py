@@ -96,9 +96,11 @@ class Awx(NamedTuple):
         script.chmod(0o700)
         return place
 
-    def run(self, job: str, playbook: str, **variables: Any) -> Job:
-        """Run a playbook of the project as a job."""
+    def run(self, job: str, playbook: str, check: bool = False, **variables: Any) -> Job:
+        """Run a playbook of the project as a job, of the type check where that is asked for."""
         place = self.directory(job, variables)
+        if check:
+            (place / "env" / "cmdline").write_text("--check", encoding="utf-8")
         self.program("ansible-runner", "run", str(place), "-p", f"{playbook}.yml", "--ident", job, "-q", cwd=place)
         return read(place, job)
 
@@ -155,7 +157,11 @@ def awx(tmp_path: Path) -> Awx:
 
 
 def test_the_workflow_converges_asks_reboots_and_converges(awx: Awx) -> None:
-    answers = {"bcd_hosts": "all", "bcd_converge_max_disruption": "gpu", "bcd_reboot_max_unavailable": "1"}
+    answers: dict[str, Any] = {
+        "bcd_hosts": "all",
+        "bcd_converge_max_disruption": "gpu",
+        "bcd_reboot_max_unavailable": "1",
+    }
 
     first = awx.run("converge", "converge", **answers)
     assert (first.rc, first.status) == (0, "successful"), first.printed()
@@ -201,6 +207,19 @@ def test_the_workflow_converges_asks_reboots_and_converges(awx: Awx) -> None:
     nothing = awx.run("nothing", "reboot", **handed)
     assert (nothing.rc, nothing.status) == (0, "successful"), nothing.printed()
     assert (nothing.artifacts()["bcd_reboot"]["rebooted"], nothing.artifacts()["bcd_reboot"]["waves"]) == ([], [])
+
+
+def test_the_doctor_and_a_reboot_as_a_check_change_nothing(awx: Awx) -> None:
+    for host in awx.hosts.values():
+        host.write("/run/reboot-required", "*** System restart required ***\n")
+    boots = {name: host.read("/proc/sys/kernel/random/boot_id") for name, host in awx.hosts.items()}
+    found = awx.run("doctor", "doctor", bcd_hosts="all", bcd_doctor_fail_on="never")
+    assert (found.rc, found.status, found.changed()) == (0, "successful", set()), found.printed()
+    assert "node-03" in found.printed()
+    checked = awx.run("check", "reboot", check=True, bcd_hosts="all", bcd_reboot_dry_run="false")
+    assert (checked.rc, checked.status, checked.changed()) == (0, "successful", set()), checked.printed()
+    assert checked.artifacts()["bcd_reboot"]["rebooted"] == []
+    assert boots == {name: host.read("/proc/sys/kernel/random/boot_id") for name, host in awx.hosts.items()}
 
 
 def test_a_job_on_an_execution_node_streams_what_awx_reads(awx: Awx) -> None:

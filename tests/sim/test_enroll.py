@@ -171,25 +171,26 @@ def test_without_pins_too_and_pins_come_and_go_by_name(site: Site) -> None:
     assert account(site)[6] == "/bin/false"
 
 
+REFUSED: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
+    "another key": ({**PINS, "bcd_config_join_record": ControlPlane().join_response(NODE)}, ("join record", "key")),
+    "no pin": ({"bcd_config_join_record": PLANE.join_response(NODE)}, ("join_signing_key_pin",)),
+    "a pin": ({"bcd_config_join_pin": "sha256/none"}, ("join_signing_key_pin", "'sha256/none'")),
+    "a root": ({"bcd_config_command_roots": ["none"]}, ("command_root_sha256", "64 hex digits")),
+    "a cluster": ({"bcd_config_allowed_clusters": ["https://10.0.0.1"]}, ("allowed_clusters",)),
+}
+
+
 @newest_core
-@pytest.mark.parametrize(
-    ("variables", "words"),
-    [
-        ({**PINS, "bcd_config_join_record": ControlPlane().join_response(NODE)}, ("join record", "key")),
-        ({"bcd_config_join_record": PLANE.join_response(NODE)}, ("join_signing_key_pin",)),
-        ({"bcd_config_join_pin": "sha256/none"}, ("join_signing_key_pin", "'sha256/none'")),
-        ({"bcd_config_command_roots": ["none"]}, ("command_root_sha256", "64 hex digits")),
-        ({"bcd_config_allowed_clusters": ["https://10.0.0.1"]}, ("allowed_clusters",)),
-    ],
-    ids=["another key", "no pin", "a pin", "a root", "a cluster"],
-)
-def test_what_does_not_hold_leaves_no_identity(site: Site, variables: dict[str, Any], words: tuple[str, ...]) -> None:
+def test_what_does_not_hold_leaves_no_identity(site: Site) -> None:
     before = site.files()
-    said = site.message(site.enroll(rc=2, **variables))
-    assert [word for word in words if word not in said] == []
-    after = site.files()
-    left = {name for name in before.keys() | after.keys() if before.get(name) != after.get(name)}
-    assert left <= {os.path.dirname(LOCK)}
+    for which, (variables, words) in REFUSED.items():
+        said = site.message(site.enroll(rc=2, **variables))
+        assert [word for word in words if word not in said] == [], which
+        after = site.files()
+        left = {name for name in before.keys() | after.keys() if before.get(name) != after.get(name)}
+        assert left <= {os.path.dirname(LOCK)}, which
+    site.enroll(rc=2, bcd_config_members=["nobody-of-that-name"])  # an account that is not there is not made
+    assert "nobody-of-that-name" not in site.read("/etc/passwd")
 
 
 @newest_core
@@ -202,24 +203,6 @@ def test_keys_and_accounts_may_be_texts_as_lookups_give_them(site: Site) -> None
     assert "root" in group(site)[3].split(",")
     site.enroll(**small, bcd_config_authorized_keys=None)  # which is not given
     assert site.read(keys) == f"{KEYS[0]}\n{KEYS[0]} too\n"
-
-
-@newest_core
-def test_what_a_run_that_died_has_written_is_made_known_to_systemd(site: Site) -> None:
-    """It was killed between the files of another version and the restart: the next finds them as they are to be."""
-    site.enroll()
-    units = ("bcd-helper.socket", "bcd-helper.service", "bcd-agent.timer", "bcd-agent.service")
-    texts = {unit: site.read(f"{UNITS}/{unit}") for unit in units}
-    for unit in units:
-        site.path(f"{UNITS}/{unit}").write_text(f"{texts[unit]}# of before\n")
-    site.host.run("systemctl", "daemon-reload")
-    site.host.run("systemctl", "show", *units)
-    for unit in units:
-        site.path(f"{UNITS}/{unit}").write_text(texts[unit])
-    known = ("systemctl", "show", "--value", "--property=NeedDaemonReload", *units)
-    assert site.host.run(*known).stdout.split() == ["yes"] * 4
-    assert site.changed() == 1  # the socket is started anew; a timer goes by its file from the reload on
-    assert site.host.run(*known).stdout.split() == ["no"] * 4
 
 
 @newest_core
@@ -250,40 +233,48 @@ def test_a_host_whose_python_verifies_nothing_is_told_so(site: Site) -> None:
     assert "demand signatures, and nothing here verifies one" in said
 
 
-@newest_core
-def test_an_account_that_is_not_there_is_not_made(site: Site) -> None:
-    site.enroll(rc=2, bcd_config_members=["nobody-of-that-name"])
-    assert "nobody-of-that-name" not in site.read("/etc/passwd")
-
-
-@newest_core
-def test_the_helper_is_taken_away_again(site: Site) -> None:
-    site.enroll(bcd_enroll_agent=False)
-    assert site.path(SOCKET).exists()
-    assert site.changed("--check", bcd_enroll_agent=False, bcd_helper_state="absent") > 0
-    assert site.path(SOCKET).exists()
-    site.enroll(bcd_enroll_agent=False, bcd_helper_state="absent")
-    assert not [name for name in site.files() if "bcd-helper" in name]
-    assert site.host.run("systemctl", "is-active", "bcd-helper.socket").stdout.strip() == "inactive"
-    assert site.changed(bcd_enroll_agent=False, bcd_helper_state="absent") == 0
-    said = site.message(site.enroll(rc=2, bcd_enroll_agent=False, bcd_helper_state="gone"))
-    assert "bcd_helper_state" in said
-
-
 def restarts(site: Site) -> list[list[str]]:
     return [call for call in site.host.calls("systemctl") if "restart" in call]
 
 
 @newest_core
-def test_a_program_that_is_installed_anew_ends_the_helper_of_before(site: Site) -> None:
-    """What runs keeps its code until then: the next who asks is to meet the new one."""
-    site.enroll(bcd_enroll_agent=False)
+def test_an_enrolled_host_after_a_run_that_died_with_another_program_and_without_a_helper(site: Site) -> None:
+    site.enroll()
+    _after_a_run_that_died(site)
+    small: dict[str, Any] = {"bcd_enroll_agent": False}
+    # A program that is installed anew ends the helper of before: what runs keeps its code until then.
     site.host.forget_calls()
-    assert site.changed(bcd_enroll_agent=False) == 0
+    assert site.changed(**small) == 0
     assert restarts(site) == []
     site.host.remove("/usr/local/sbin/bcd")
-    assert site.changed(bcd_enroll_agent=False) > 0
+    assert site.changed(**small) > 0
     assert [call[1:] for call in restarts(site)] == [["restart", "bcd-helper.socket"]]
+    # The helper is taken away again.
+    assert site.path(SOCKET).exists()
+    assert site.changed("--check", **small, bcd_helper_state="absent") > 0
+    assert site.path(SOCKET).exists()
+    site.enroll(**small, bcd_helper_state="absent")
+    assert not [name for name in site.files() if "bcd-helper" in name]
+    assert site.host.run("systemctl", "is-active", "bcd-helper.socket").stdout.strip() == "inactive"
+    assert site.changed(**small, bcd_helper_state="absent") == 0
+    said = site.message(site.enroll(rc=2, **small, bcd_helper_state="gone"))
+    assert "bcd_helper_state" in said
+
+
+def _after_a_run_that_died(site: Site) -> None:
+    """It was killed between the files of another version and the restart: the next finds them as they are to be."""
+    units = ("bcd-helper.socket", "bcd-helper.service", "bcd-agent.timer", "bcd-agent.service")
+    texts = {unit: site.read(f"{UNITS}/{unit}") for unit in units}
+    for unit in units:
+        site.path(f"{UNITS}/{unit}").write_text(f"{texts[unit]}# of before\n")
+    site.host.run("systemctl", "daemon-reload")
+    site.host.run("systemctl", "show", *units)
+    for unit in units:
+        site.path(f"{UNITS}/{unit}").write_text(texts[unit])
+    known = ("systemctl", "show", "--value", "--property=NeedDaemonReload", *units)
+    assert site.host.run(*known).stdout.split() == ["yes"] * 4
+    assert site.changed() == 1  # the socket is started anew; a timer goes by its file from the reload on
+    assert site.host.run(*known).stdout.split() == ["no"] * 4
 
 
 def account(site: Site) -> list[str]:

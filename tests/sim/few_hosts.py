@@ -71,25 +71,21 @@ def twin(source: str, target: str, name: str) -> None:
 
 
 class Converged:
-    """Hosts that the playbook has converged, one of each section and machine: a fleet of their twins costs no run."""
+    """Hosts that the playbook has converged, one of each section: a fleet of their twins costs no run."""
 
     def __init__(self, scratch: Path) -> None:
         self.scratch = scratch
         self.trees: dict[str, str] = {}
 
     def build(
-        self,
-        scratch: Path,
-        sections: dict[str, Any],
-        profiles: dict[str, Machine] | None = None,
-        variables: dict[str, dict[str, Any]] | None = None,
+        self, scratch: Path, sections: dict[str, Any], variables: dict[str, dict[str, Any]] | None = None
     ) -> Fleet:
         """A fleet as `build` makes it, converged."""
-        hosts = build(scratch, sections, profiles, variables)
+        hosts = build(scratch, sections, variables=variables)
         for name, units in sections.items():
-            key = f"{(profiles or {}).get(name, PROFILES['debian'])} {units}"
+            key = json.dumps(units)
             if key not in self.trees:
-                seed = build(self.scratch / str(len(self.trees)), {name: units}, profiles)
+                seed = build(self.scratch / str(len(self.trees)), {name: units})
                 played = seed.play("converge")
                 if played.rc:
                     raise RuntimeError(played.out + played.err)

@@ -30,8 +30,6 @@ from tests.sim.few_hosts import (
     waiting,
 )
 from tests.sim.host import SimulatedHost
-from tests.sim.machine import Machine
-from tests.sim.tree import PROFILES
 
 newest_core = pytest.mark.newest_core
 NESTED = {"kernel-modules": {"load": ["kvm_intel"], "options": {"kvm_intel": "nested=1"}}}
@@ -52,10 +50,8 @@ def converged(tmp_path_factory: pytest.TempPathFactory) -> Converged:
 def make(tmp_path: Path, converged: Converged) -> Maker:
     """Makes a fleet of one host a name, with the section of each, converged."""
 
-    def make_fleet(
-        profiles: dict[str, Machine] | None = None, variables: dict[str, dict[str, Any]] | None = None, **sections: Any
-    ) -> Fleet:
-        return converged.build(tmp_path / "fleet", sections, profiles, variables)
+    def make_fleet(variables: dict[str, dict[str, Any]] | None = None, **sections: Any) -> Fleet:
+        return converged.build(tmp_path / "fleet", sections, variables)
 
     return make_fleet
 
@@ -106,20 +102,18 @@ def test_leaves_alone_what_waits_for_none(make: Maker) -> None:
 
 
 def test_proves_that_it_was_enough_and_the_next_pass_changes_nothing(make: Maker) -> None:
-    hosts = make({"el": PROFILES["rocky"]}, one=TWO_REBOOTS, el=ISOLATED)
-    boots = {name: boot(hosts.host(name)) for name in ("one", "el")}
+    hosts = make(one=TWO_REBOOTS)
+    one = hosts.host("one")
+    before = boot(one)
     played = hosts.play("reboot")
     assert played.rc == 0, played.out
-    assert played.out.count("no unit waits for a reboot any more") == 2
-    for name, before in boots.items():
-        assert boot(hosts.host(name)) != before
-        assert hosts.host(name).read("/sys/devices/system/cpu/isolated") == "2-3\n"
-        assert hosts.host(name).read("/var/lib/sim/boots") == "2"  # one for all reasons
+    assert "no unit waits for a reboot any more" in said(played)
+    assert boot(one) != before
+    assert one.read("/sys/devices/system/cpu/isolated") == "2-3\n"
+    assert one.read("/var/lib/sim/boots") == "2"  # one for all reasons
     after = hosts.play("converge", as_json=True)
-    assert after.rc == 0
-    assert {name: stats["changed"] for name, stats in after.events()["stats"].items()} == {"one-01": 0, "el-01": 0}
+    assert (after.rc, after.events()["stats"]["one-01"]["changed"]) == (0, 0)
     assert "RebootRequired" not in after.out
-    assert "no unit waits for a reboot" in hosts.play("reboot", "-e", "bcd_hosts=one").out
 
 
 @newest_core

@@ -72,6 +72,7 @@ LEVELS: list[list[dict[str, Any]]] = [
     [FIRST, LAST, SCHEDULE],
     [APPROVAL],
 ]
+LOGIN = "me:made-up"
 UNDECLARED = {"nothing": None, "execution_environment": None}
 
 
@@ -330,9 +331,7 @@ class TestAnswers:
 
     def test_a_login_in_an_address_is_not_shown(self) -> None:
         for status in (-1, 302, 403):
-            said = problem(
-                {"status": status, "url": "https://me:made-up@awx/", "msg": "to https://me:made-up@awx/"}, "x"
-            )
+            said = problem({"status": status, "url": f"https://{LOGIN}@awx/", "msg": f"to https://{LOGIN}@awx/"}, "x")
             assert "made-up" not in said
             assert "https://awx/" in said
 

@@ -146,7 +146,7 @@ def test_an_empty_awx_is_set_up_kept_and_put_back(awx: Awx, tmp_path: Path) -> N
         ({}, {"sync": ["pending", "failed"]}, "its state is failed: see the output of its last sync, job 4711"),
         ({"bcd_awx_wait": 2}, {"sync": ["pending"]}, "its state is pending"),
         ({"bcd_awx_project_url": None}, {}, "awx_setup needs bcd_awx_project_url"),
-        ({"bcd_awx_url": "http://me:made-up@awx.example.com"}, {}, "to http://awx.example.com in clear text: give an"),
+        ({"bcd_awx_url": f"http://{':'.join(LOGIN)}@awx.example.com"}, {}, "to http://awx.example.com in clear text"),
         ({}, {"broken": (200, {"Content-Type": "text/html"}, b"<html>")}, "answered text/html, which AWX does not"),
         ({}, {"broken": (200, {"Content-Type": "application/json"}, b"[]")}, "did not answer as AWX does"),
         ({}, {"broken": (302, {"Location": "http://127.0.0.1:9/x"}, b"")}, "sends on to http://127.0.0.1:9/x: see"),

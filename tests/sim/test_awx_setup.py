@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import re
@@ -73,6 +74,10 @@ def test_an_empty_awx_is_set_up_kept_and_put_back(awx: Awx, tmp_path: Path) -> N
     assert (project["scm_url"], project["status"]) == ("https://git.example.com/fleet.git", "successful")
     assert (source["source_project"], source["source_path"]) == (project["id"], "fleet.json")
     assert json.loads(source["source_vars"])["ANSIBLE_INVENTORY_ENABLED"].startswith("bettercompute.bcd.fleet,")
+    image = named(awx, "execution_environments", "execution environment")
+    assert (image["image"], source["execution_environment"]) == (SETTINGS["bcd_awx_image"], image["id"])
+    assert (project["scm_update_on_launch"], project["allow_override"]) == (True, False)
+    assert all(source[name] for name in ("overwrite", "overwrite_vars", "update_on_launch"))
     credential = awx.one("credentials")["id"]
     for playbook in ("converge", "plan", "status", "doctor", "reboot"):
         template = named(awx, "job_templates", playbook)
@@ -85,11 +90,30 @@ def test_an_empty_awx_is_set_up_kept_and_put_back(awx: Awx, tmp_path: Path) -> N
         # A sliced reboot would take each slice for the whole pool, and so would a limited one.
         assert template["job_slice_count"] == (1 if playbook == "reboot" else 4)
         assert template["ask_limit_on_launch"] is (playbook != "reboot")
+        assert template["ask_job_type_on_launch"] is (playbook in ("converge", "reboot"))
+        assert template["diff_mode"] is (playbook == "plan")
+        assert template["ask_variables_on_launch"] is False
+        assert (template["job_type"], template["become_enabled"], template["forks"]) == ("run", True, 20)
+        assert template["execution_environment"] == image["id"]
     asked = {question["variable"] for question in named(awx, "job_templates", "reboot")["survey"]["spec"]}
     assert asked == {
         *("bcd_hosts", "bcd_reboot_max_unavailable", "bcd_reboot_drain", "bcd_reboot_with_holds", "bcd_reboot_dry_run")
     }
     workflow = named(awx, "workflow_job_templates", "converge and reboot")
+    assert workflow["allow_simultaneous"] is False
+    answers = {each["variable"]: each["default"] for each in workflow["survey"]["spec"]}
+    # What a person who answers nothing gets: one host of a pool at a time, nobody's work taken away.
+    assert answers == {
+        "bcd_hosts": "all",
+        "bcd_converge_max_disruption": "gpu",
+        "bcd_reboot_max_unavailable": "1",
+        "bcd_reboot_drain": "false",
+        "bcd_reboot_with_holds": "false",
+    }
+    run = {"converge": "converge", "status": "status", "reboot": "reboot", "converge-again": "converge"}
+    for step, playbook in run.items():
+        launched = named(awx, "job_templates", playbook)["id"]
+        assert awx.one(NODES, identifier=step)["unified_job_template"] == launched
     nodes = {row["id"]: row for row in awx.store.rows[NODES].values()}
     order, node = [], awx.one(NODES, identifier="converge", workflow_job_template=workflow["id"])
     while node:
@@ -109,6 +133,8 @@ def test_an_empty_awx_is_set_up_kept_and_put_back(awx: Awx, tmp_path: Path) -> N
     assert awx.one(NODES, identifier="approve")["unified_job_template"] == approval["id"]
     schedule = awx.one("schedules")
     assert schedule["unified_job_template"] == named(awx, "job_templates", "plan")["id"]
+    assert (schedule["enabled"], schedule["extra_data"]) == (True, {"bcd_hosts": "all"})
+    assert (approval["timeout"], "status" in approval["description"]) == (0, True)
 
     quiet = setup(awx, tmp_path)
     assert quiet.rc == 0, quiet.out
@@ -120,12 +146,14 @@ def test_an_empty_awx_is_set_up_kept_and_put_back(awx: Awx, tmp_path: Path) -> N
     stray = awx.store.add(NODES, workflow_job_template=workflow["id"], identifier="mine")
     awx.one(NODES, identifier="status")["success_nodes"].append(stray)
     schedule["enabled"] = False
+    awx.one(NODES, identifier="reboot")["extra_data"] = {"bcd_reboot_dry_run": "true"}
     mended = setup(awx, tmp_path)
     assert mended.rc == 0, mended.out
     assert changed(mended) == [
         'change job_slice_count of job template "bcd & co/ü #1 reboot"',
         'set the survey of job template "bcd & co/ü #1 reboot"',
         'take one of the success_nodes of workflow job template node "status" away',
+        'change extra_data of workflow job template node "reboot"',
         'change enabled of schedule "bcd & co/ü #1 drift"',
         "remove node mine",
     ]
@@ -170,12 +198,30 @@ def test_what_is_refused_says_which_object_and_the_next_move(
 
 
 @newest_core
-def test_a_login_does_as_well_and_its_password_is_not_shown(awx: Awx, tmp_path: Path) -> None:
-    played = setup(
-        awx, tmp_path, "-vvv", "--check", bcd_awx_token=None, bcd_awx_username=LOGIN[0], bcd_awx_password=LOGIN[1]
-    )
+def test_a_login_does_as_well_and_no_task_shows_its_password(awx: Awx, tmp_path: Path) -> None:
+    # So that each task which sends something has something to send.
+    (home,) = awx.store.rows["organizations"]
+    prefix, awx.store.sync = SETTINGS["bcd_awx_name"], ["failed"]
+    where = {"scm_type": "git", "scm_url": SETTINGS["bcd_awx_project_url"]}
+    awx.store.add("projects", name=f"{prefix} project", organization=home, **where)
+    workflow = awx.store.add("workflow_job_templates", name=f"{prefix} converge and reboot", organization=home)
+    awx.store.add(NODES, identifier="stray", workflow_job_template=workflow)
+    awx.store.sync = ["pending", "successful"]
+    login = {"bcd_awx_username": LOGIN[0], "bcd_awx_password": LOGIN[1]}
+    played = setup(awx, tmp_path, "-vvv", bcd_awx_token=None, **login)
     assert played.rc == 0, played.out
-    assert LOGIN[1] not in played.out + played.err
+    sent = {(call.method, call.path.split("/")[-2].strip("0123456789")) for call in awx.changes()}
+    assert sent >= {
+        ("POST", "update"),
+        ("POST", "job_templates"),
+        ("POST", "survey_spec"),
+        ("PATCH", ""),
+        ("DELETE", ""),
+    }
+    shown = played.out + played.err
+    assert "remove node stray" in shown
+    assert LOGIN[1] not in shown
+    assert base64.b64encode(":".join(LOGIN).encode()).decode() not in shown
 
 
 @newest_core

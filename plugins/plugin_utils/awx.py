@@ -267,5 +267,5 @@ def level_step(
         own = there[str(each["id"])]
         step["calls"] += calls(each, known, own, asked.get(str(each["id"]))) if own else undone(each, known)
     step["says"] = told(made) + [call["says"] for call in (*step["creations"], *step["calls"])]
-    step["numbers"] = {name: value for name, value in known.items() if name not in ids}
+    step["numbers"] = {name: value for name, value in known.items() if value != ids.get(name)}
     return step

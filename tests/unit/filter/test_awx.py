@@ -202,6 +202,15 @@ class TestWhatIsSent:
         assert awx.one("projects")["scm_url"] == "https://git.example.com/x.git"
         assert declare(awx, [[ORGANIZATION], [padded]]) == []
 
+    def test_an_image_that_is_declared_is_the_one_that_templates_run_in(self, awx: Awx) -> None:
+        image: dict[str, Any] = {"id": "execution_environment", "kind": "execution_environments"}
+        image.update({"find": {"name": "ours"}, "fields": {"organization": "@organization", "image": "our:1"}})
+        levels = [[ORGANIZATION, CREDENTIALS], [PROJECT, image], [TEMPLATE]]
+        declare(awx, levels)
+        made = awx.one("execution_environments")["id"]
+        assert awx.one("job_templates")["execution_environment"] == made
+        assert declare(awx, levels) == []
+
     def test_null_is_an_empty_text_and_a_flag_may_be_a_text(self, awx: Awx) -> None:
         template = {**TEMPLATE, "fields": {**TEMPLATE["fields"], "limit": "", "diff_mode": "True", "extra_vars": {}}}
         levels = [[ORGANIZATION, CREDENTIALS], [PROJECT], [template]]

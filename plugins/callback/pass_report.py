@@ -19,6 +19,8 @@ description:
   - While the run goes on, on a terminal, keeps one line at its bottom, rewritten in place. It says how many hosts of
     all are done with the task, and which hosts run for longest, with their seconds. The line gives way to whatever
     Ansible prints, and goes at the end.
+  - The units of a host are one task, of which nothing is told before its end. Where the role has one task a unit, by
+    C(bcd_converge_mode=tasks), the unit that was done last stands beside the host.
   - A question of C(ssh) itself, such as whether to trust a host's key, is not Ansible's, so the line is drawn over it.
     Accept the keys before, or set O(progress=never).
 options:

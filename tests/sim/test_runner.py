@@ -27,6 +27,8 @@ OBJECTS = CHECKOUT / "playbooks" / "vars" / "awx_objects.yml"
 # What AWX sets for a job, beside what it takes from credentials.
 JOB = {"JOB_ID": "17", "INVENTORY_ID": "2", "PROJECT_REVISION": "0" * 40, "AWX_HOST": "https://awx.example.com"}
 
+OPTIONS = "--become --forks 20"  # of a template with privilege escalation and that many forks
+
 
 class Job(NamedTuple):
     """What AWX sees of a job when it is over."""
@@ -94,13 +96,14 @@ class Awx(NamedTuple):
         script = place / "inventory" / "hosts"
         shutil.copy(self.scratch / "inventory-script", script)
         script.chmod(0o700)
+        (place / "env" / "cmdline").write_text(OPTIONS, encoding="utf-8")
         return place
 
     def run(self, job: str, playbook: str, check: bool = False, **variables: Any) -> Job:
         """Run a playbook of the project as a job, of the type check where that is asked for."""
         place = self.directory(job, variables)
         if check:
-            (place / "env" / "cmdline").write_text("--check", encoding="utf-8")
+            (place / "env" / "cmdline").write_text(f"{OPTIONS} --check", encoding="utf-8")
         self.program("ansible-runner", "run", str(place), "-p", f"{playbook}.yml", "--ident", job, "-q", cwd=place)
         return read(place, job)
 

@@ -8,11 +8,10 @@ from __future__ import annotations
 from typing import Any
 
 from ..core.host import Host
-from ..plan.systemd import RUNNING
+from ..plan.systemd import RUNNING, SYSTEM_STATE
 
 SCHEDULED = "/run/systemd/shutdown/scheduled"  # by shutdown(8), as NAME=value lines
 NOLOGIN = "/run/nologin"  # is there while a machine starts, too
-STATE = ("systemctl", "is-system-running")
 
 
 def going_down(host: Host) -> str:
@@ -24,7 +23,7 @@ def going_down(host: Host) -> str:
     text = " ".join((host.read(NOLOGIN) or "").split())
     if "going down" in text:
         return f"{NOLOGIN} says: {text}"
-    if host.exists(RUNNING) and host.ask(STATE).out.strip() == "stopping":
+    if host.exists(RUNNING) and host.ask(SYSTEM_STATE).out.strip() == "stopping":
         return "systemd is stopping it"
     return ""
 

@@ -19,6 +19,7 @@ from ..core.step import Effect, File, Step, command_line, remove, run
 from .files import drop, keep
 
 RUNNING = "/run/systemd/system"  # is there exactly when systemd is PID 1
+SYSTEM_STATE = ("systemctl", "is-system-running")
 FOLDER = "/etc/systemd/system"
 # Where units of packages and of administrators lie, in the order in which systemd takes them.
 PACKAGED = "/usr/lib/systemd/system"

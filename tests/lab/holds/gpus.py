@@ -24,7 +24,7 @@ from tests.gpu.cards import Ci, Gi
 
 HERE = Path(__file__).parent
 MODEL = HERE.parents[1] / "gpu"
-PARTS = ("__init__", "cards", "migcli", "model", "not_played", "placement", "products", "query", "smi", "tables")
+PARTS = sorted(path.stem for path in MODEL.glob("*.py"))  # all of it, so that none which one imports is forgotten
 STORE = f"{recipe.STORE}/smi"
 WHOLE, PARTED, SHARED = (f"GPU-5f1c2a90-0000-4000-8000-00000000000{number}" for number in (1, 2, 3))
 LIBRARY = "/usr/lib/x86_64-linux-gnu/libcuda.so.580.65.06"

@@ -17,9 +17,11 @@ import time
 from collections.abc import Callable
 from types import TracebackType
 
-# Its own session, with the terminal on standard input as the one that controls it; then the program.
+# Its own session, with the terminal on standard input as the one that controls it; then the program. Whoever runs the
+# tests in the background ignores SIGINT, and a program is born with that; a person's shell has it as it is by default.
 LEAD = (
-    "import fcntl, os, sys, termios; os.setsid(); fcntl.ioctl(0, termios.TIOCSCTTY, 0);"
+    "import fcntl, os, signal, sys, termios; os.setsid(); fcntl.ioctl(0, termios.TIOCSCTTY, 0);"
+    " signal.signal(signal.SIGINT, signal.SIG_DFL); signal.signal(signal.SIGQUIT, signal.SIG_DFL);"
     " os.execvp(sys.argv[1], sys.argv[1:])"
 )
 SEQUENCE = re.compile(r"\x1b\[([0-9;?]*)([A-Za-z])")

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import uuid
 from collections.abc import Iterator
@@ -13,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.sim import controller, fleet
+from tests.sim import archives, controller, fleet
 from tests.sim.tree import PROFILES
 
 STORES = Path(controller.CHECKOUT) / ".build" / "archives"
@@ -30,20 +29,19 @@ class Copy:
         self.text = self.file.read_text(encoding="utf-8")
         self.inventory = fleet.make(str(scratch), [fleet.Hosts("node", PROFILES["debian"])])
         self.edit(f"# {uuid.uuid4()}\n")  # whatever was stored before is of other files
-        self.before = set(self.stores())
+        self.place = self.store()
 
     def edit(self, end: str) -> None:
         """Write a file of module_utils anew, with this at its end."""
         self.file.write_text(self.text + end, encoding="utf-8")
 
-    def stores(self) -> list[str]:
-        """The directories of what is stored."""
-        return os.listdir(STORES) if STORES.is_dir() else []
-
-    def new(self) -> list[Path]:
-        """The archives that were stored since the copy was made."""
-        places = [STORES / name for name in self.stores() if name not in self.before]
-        return [path for place in places for path in place.iterdir()]
+    def store(self) -> Path:
+        """Where its archives are stored, as its files are now; other tests store theirs meanwhile."""
+        given = controller.environment(str(self.scratch))
+        with pytest.MonkeyPatch.context() as patched:
+            for name in ("ANSIBLE_COLLECTIONS_PATH", *archives.VARIABLES):
+                patched.setenv(name, given.get(name, ""))
+            return STORES / archives.signature()
 
     def converge(self) -> controller.Played:
         """One pass."""
@@ -56,14 +54,16 @@ class Copy:
 def copy(tmp_path: Path) -> Iterator[Copy]:
     made = Copy(tmp_path)
     yield made
-    for path in {archive.parent for archive in made.new()}:
-        shutil.rmtree(path)
+    for place in (made.place, made.store()):
+        shutil.rmtree(place, ignore_errors=True)
 
 
 def test_the_next_run_takes_what_one_has_built_until_a_file_changes(copy: Copy) -> None:
     built = copy.converge()
     assert built.rc == 0, built.out
-    [archive] = [path for path in copy.new() if path.name.startswith("ansible_collections.bettercompute.bcd.")]
+    [archive] = [
+        path for path in copy.place.iterdir() if path.name.startswith("ansible_collections.bettercompute.bcd.")
+    ]
     assert ".host_section-" in archive.name
 
     archive.unlink()

@@ -190,6 +190,7 @@ def hold(host: SimulatedHost, number: int = 1, **more: Any) -> dict[str, Any]:
     return {"allocation_id": f"alloc_{number}", "binding": "BINDING_HOLD", "devices": [{"id": uuid}], **more}
 
 
+@newest_core
 def test_what_is_signed_is_held_and_released_by_the_playbook(tmp_path: Path) -> None:
     site = Site(tmp_path, "h100")
     wanted = hold(site.host, env=["TOKEN=5ecret-of-the-workload"])

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from .host_labels import FIXED, label_faults
-from .input_faults import Fault, below, plain, said, shown, some, unknown_keys
+from .input_faults import Fault, below, plain, shown, some, unknown_keys
 from .label_expression import parse
 from .pool_policy import LAYOUT, policy_units
 from .profile_units import Named, profile_units
@@ -27,11 +27,6 @@ LABELS = "bcd_labels"  # the variable of a host
 PLUGIN = "bettercompute.bcd.fleet"
 
 Units = Mapping[str, Named]
-
-
-def check_fleet(document: Any) -> list[str]:
-    """Everything that is wrong with a FleetConfig, a line each, `INVALID_INPUT: <path>: <text>`; [] for nothing."""
-    return [said(fault) for fault in fleet_faults(document)]
 
 
 def fleet_faults(document: Any) -> list[Fault]:

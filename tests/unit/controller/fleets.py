@@ -8,8 +8,25 @@ from __future__ import annotations
 import copy
 from typing import Any, NamedTuple
 
+from ansible_collections.bettercompute.bcd.plugins.plugin_utils.fleet_config import fleet_faults
+from ansible_collections.bettercompute.bcd.plugins.plugin_utils.input_faults import said
+
 CLUSTER = {"apiServer": "https://10.0.0.1:6443", "caCertSha256": "a" * 64, "joinTokenRef": "k8s/join"}
 POOL = {"name": "one", "site": "fra", "class": "vps-host"}
+# The specification's.
+SANDBOX = {
+    "name": "sandbox-fra",
+    "site": "fra",
+    "class": "vps-host",
+    "policy": {
+        "kernelModules": {
+            "load": ["kvm_intel", "vhost_net", "tun", "br_netfilter"],
+            "options": {"kvm_intel": "nested=1"},
+        },
+        "hugepages": {"size": "1Gi", "count": 64, "perNuma": True},
+        "cpu": {"governor": "performance", "isolate": "4-63,68-127"},
+    },
+}
 # Everything that there is, once.
 WHOLE: dict[str, Any] = {
     "version": 1,
@@ -82,19 +99,7 @@ GOOD: dict[str, Any] = {
     "the specification's sandbox pool": {
         "version": 1,
         "pools": [
-            {
-                "name": "sandbox-fra",
-                "site": "fra",
-                "class": "vps-host",
-                "policy": {
-                    "kernelModules": {
-                        "load": ["kvm_intel", "vhost_net", "tun", "br_netfilter"],
-                        "options": {"kvm_intel": "nested=1"},
-                    },
-                    "hugepages": {"size": "1Gi", "count": 64, "perNuma": True},
-                    "cpu": {"governor": "performance", "isolate": "4-63,68-127"},
-                },
-            }
+            SANDBOX,
         ],
     },
     "a schema for the editor": {"$schema": "https://example.com/fleet-config.schema.json", **WHOLE},
@@ -279,3 +284,8 @@ BAD: dict[str, Bad] = {
         {"version": 1, "pools": [{**POOL, "hosts": {"a\u202eb": None}}]}, ["$.pools[0].hosts['a\\u202eb']"], False
     ),
 }
+
+
+def check_fleet(document: Any) -> list[str]:
+    """Everything that is wrong with a FleetConfig, a line each, as a person is told it."""
+    return [said(fault) for fault in fleet_faults(document)]

@@ -14,13 +14,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ansible_collections.bettercompute.bcd.plugins.plugin_utils.fleet_config import (
-    check_fleet,
     fleet_faults,
     group_word,
 )
 from ansible_collections.bettercompute.bcd.plugins.plugin_utils.fleet_text import repeated_keys
 from ansible_collections.bettercompute.bcd.plugins.plugin_utils.host_labels import labels_of
-from tests.unit.controller.fleets import BAD, GOOD, POOL, WHOLE, changed
+from tests.unit.controller.fleets import BAD, GOOD, POOL, WHOLE, changed, check_fleet
 
 
 class Tagged(datetime.date):

@@ -11,12 +11,11 @@ from typing import Any
 import yaml
 from jsonschema import Draft202012Validator
 
-from ansible_collections.bettercompute.bcd.plugins.plugin_utils.fleet_config import check_fleet
 from ansible_collections.bettercompute.bcd.plugins.plugin_utils.host_labels import labels_of
 from ansible_collections.bettercompute.bcd.plugins.plugin_utils.host_units import render
 from ansible_collections.bettercompute.bcd.plugins.plugin_utils.label_expression import DEEPEST, LONGEST, holds, parse
 from tests.tools.results import TOP
-from tests.unit.controller.fleets import changed
+from tests.unit.controller.fleets import changed, check_fleet
 from tests.unit.controller.test_schema import SCHEMA
 
 PAGE = (TOP / "docs" / "fleet.md").read_text(encoding="utf-8")

@@ -14,25 +14,11 @@ from hypothesis import strategies as st
 
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.unit_names import ORDER
 from ansible_collections.bettercompute.bcd.plugins.module_utils.units import catalog
-from ansible_collections.bettercompute.bcd.plugins.plugin_utils.fleet_config import check_fleet
 from ansible_collections.bettercompute.bcd.plugins.plugin_utils.host_units import render
 from ansible_collections.bettercompute.bcd.plugins.plugin_utils.input_faults import InvalidInput
 from ansible_collections.bettercompute.bcd.plugins.plugin_utils.wire_section import from_section, to_section
+from tests.unit.controller.fleets import POOL, SANDBOX, check_fleet
 
-POOL = {"name": "one", "site": "fra", "class": "vps-host"}
-SANDBOX = {
-    "name": "sandbox-fra",
-    "site": "fra",
-    "class": "vps-host",
-    "policy": {
-        "kernelModules": {
-            "load": ["kvm_intel", "vhost_net", "tun", "br_netfilter"],
-            "options": {"kvm_intel": "nested=1"},
-        },
-        "hugepages": {"size": "1Gi", "count": 64, "perNuma": True},
-        "cpu": {"governor": "performance", "isolate": "4-63,68-127"},
-    },
-}
 BRIDGES = {"net.bridge.bridge-nf-call-iptables": 0, "net.bridge.bridge-nf-call-ip6tables": 0}
 CLUSTER = {"apiServer": "https://10.0.0.1:6443", "caCertSha256": "a" * 64, "joinTokenRef": "k8s/join"}
 

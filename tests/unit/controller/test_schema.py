@@ -16,9 +16,8 @@ from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.container_r
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.gpu import SELECT
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.unit_checks import CHECKED
 from ansible_collections.bettercompute.bcd.plugins.plugin_utils import fleet_config, pool_policy
-from ansible_collections.bettercompute.bcd.plugins.plugin_utils.fleet_config import check_fleet
 from tests.tools.results import TOP
-from tests.unit.controller.fleets import BAD, GOOD
+from tests.unit.controller.fleets import BAD, GOOD, check_fleet
 
 SCHEMA: dict[str, Any] = json.loads((TOP / "docs" / "fleet-config.schema.json").read_text(encoding="utf-8"))
 VALIDATOR = Draft202012Validator(SCHEMA)

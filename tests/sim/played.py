@@ -135,6 +135,10 @@ def _mapped(module: Any, root: str) -> Any:
             found: str | None = super().link(_last_link(root, path))
             return found
 
+        def stamp(self, path: str) -> Any:
+            """A file of the tree."""
+            return super().stamp(inside(root, path))
+
         def which(self, program: str) -> str | None:
             """A stand-in that the tree has; nothing else can run."""
             if program == sys.executable:

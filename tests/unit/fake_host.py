@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from typing import Optional
+from zlib import crc32
 
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.errors import StepFailed, Unreadable
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.host import QUESTION_TIMEOUT, Host
@@ -96,6 +97,11 @@ class FakeHost(Host):
         if path in self.links:
             self._see(path)
         return self.links.get(path)
+
+    def stamp(self, path: str) -> tuple[int, ...] | None:
+        self._see(path)
+        found = self.files.get(self._followed(path))
+        return None if found is None else (0, crc32(found.text.encode("utf-8", "surrogateescape")), len(found.text))
 
     def _see(self, path: str) -> None:
         if path in self.unreadable:

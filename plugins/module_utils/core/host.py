@@ -13,6 +13,7 @@ import stat
 import subprocess
 import tempfile
 import time
+from typing import Any, Callable
 
 from . import rootfs
 from .errors import Hung, StepFailed, Unreadable
@@ -97,6 +98,29 @@ class Host:
             if fault.errno in (*ABSENT, errno.EINVAL):
                 return None
             raise _unreadable(path, fault) from None
+
+    def stamp(self, path: str) -> tuple[int, ...] | None:
+        """What changes whenever a file does: device, inode, size, times of its content and of itself (ns).
+
+        Links are followed; None when it is absent, and where nothing can be said of what it will be.
+        """
+        try:
+            seen = os.stat(path)
+        except ValueError:
+            return None
+        except OSError as fault:
+            if fault.errno in ABSENT:
+                return None
+            raise _unreadable(path, fault) from None
+        return seen.st_dev, seen.st_ino, seen.st_size, seen.st_mtime_ns, seen.st_ctime_ns
+
+    def sight(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """What a function of look/ makes of the host and these arguments, as one question with one answer.
+
+        A look narrows with it what changes all the time to what matters: the answer is compared, and not all that was
+        read for it (see core.watched). Arguments and the answer are plain values.
+        """
+        return function(self, *arguments)
 
     def which(self, program: str) -> str | None:
         """The path of an executable on the fixed PATH, or None."""

@@ -95,6 +95,10 @@ class PredictedHost(Host):
             return None
         return self._real.link(path)
 
+    def stamp(self, path: str) -> tuple[int, ...] | None:
+        """As Host.stamp; of what steps decide nothing can be said."""
+        return None if self._laid(path)[0] else self._real.stamp(path)
+
     def which(self, program: str) -> str | None:
         """As Host.which; what a step installs is known only after it."""
         found = self._real.which(program)

@@ -122,6 +122,14 @@ class Host:
         """
         return function(self, *arguments)
 
+    def follows(self, argv: tuple[str, ...], paths: tuple[str, ...]) -> Answer:
+        """What a program says that follows from these files alone: the same as long as the stamp of each is the same.
+
+        Only for what is strictly so. The program itself is one of the files where another version may say something
+        else. A path that is absent is part of it.
+        """
+        return self.ask(argv)
+
     def which(self, program: str) -> str | None:
         """The path of an executable on the fixed PATH, or None."""
         return shutil.which(program, path=PATH)

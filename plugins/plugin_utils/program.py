@@ -54,8 +54,12 @@ class Program(NamedTuple):
 
 def program(sources: str = SOURCES) -> Program:
     """The program made of the module_utils in a directory, this collection's own."""
-    parts = {f"{PACKAGE}/{name}": _read(os.path.join(sources, name)) for name in _names(sources)}
-    return Program(VERSION, _zipped({"__main__.py": MAIN.encode(), **parts}))
+    return Program(VERSION, _zipped({"__main__.py": MAIN.encode(), **parts(sources)}))
+
+
+def parts(sources: str = SOURCES) -> dict[str, bytes]:
+    """The files of its package by their paths, "bcd/front/cli.py"."""
+    return {f"{PACKAGE}/{name}": _read(os.path.join(sources, name)) for name in _names(sources)}
 
 
 def _names(sources: str) -> list[str]:
@@ -73,12 +77,12 @@ def _read(path: str) -> bytes:
         return source.read()
 
 
-def _zipped(parts: dict[str, bytes]) -> bytes:
+def _zipped(files: dict[str, bytes]) -> bytes:
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w", zipfile.ZIP_STORED) as archive:
-        for name in sorted(parts):
+        for name in sorted(files):
             entry = zipfile.ZipInfo(name, FIRST_TIME)
             entry.create_system = UNIX
             entry.external_attr = REGULAR_FILE << 16
-            archive.writestr(entry, parts[name])
+            archive.writestr(entry, files[name])
     return out.getvalue()

@@ -50,4 +50,4 @@ def read(source: object) -> dict[str, bytes]:
 if __name__ == "__main__":
     if sys.version_info < OLDEST:
         sys.exit(TOO_OLD)
-    sys.meta_path.insert(0, Carried(read(sys.stdin.buffer)))  # type: ignore[arg-type]
+    sys.meta_path.insert(0, Carried(read(sys.stdin.buffer)))

@@ -301,44 +301,44 @@ ASSIGNMENT: dict[str, Any] = {
     "env": {"type": "list", "elements": "str", "no_log": True},
     "instance_id": {"type": "str"},
 }
+OPTIONS: dict[str, Any] = {
+    "assignments": {
+        "type": "list",
+        "elements": "dict",
+        "options": ASSIGNMENT,
+    },
+    "generation": {"type": "int"},
+    "passthrough": {
+        "type": "list",
+        "elements": "dict",
+        "no_log": False,
+        "options": {
+            "gpu": {"type": "str", "required": True},
+            "instance": {"type": "str", "required": True},
+        },
+    },
+    "instances": {
+        "type": "list",
+        "elements": "dict",
+        "options": {
+            "id": {"type": "str", "required": True},
+            "memory_bytes": {"type": "int"},
+            "hugepages": {"type": "bool"},
+        },
+    },
+    "max_cdi_version": {"type": "str"},
+    "slot_count": {"type": "int"},
+    "acknowledge": {"type": "list", "elements": "str"},
+    "signing_key": {"type": "str", "no_log": False},
+    "node_id": {"type": "str"},
+    "max_disruption": {"type": "str", "choices": ["none", "service", "gpu"], "default": "gpu"},
+    "signed_spec": {"type": "dict"},
+}
+RULES: dict[str, Any] = {"required_one_of": [["assignments", "acknowledge", "signed_spec"]]}
 
 
 def main() -> None:
-    run_holds(
-        {
-            "assignments": {
-                "type": "list",
-                "elements": "dict",
-                "options": ASSIGNMENT,
-            },
-            "generation": {"type": "int"},
-            "passthrough": {
-                "type": "list",
-                "elements": "dict",
-                "no_log": False,
-                "options": {
-                    "gpu": {"type": "str", "required": True},
-                    "instance": {"type": "str", "required": True},
-                },
-            },
-            "instances": {
-                "type": "list",
-                "elements": "dict",
-                "options": {
-                    "id": {"type": "str", "required": True},
-                    "memory_bytes": {"type": "int"},
-                    "hugepages": {"type": "bool"},
-                },
-            },
-            "max_cdi_version": {"type": "str"},
-            "slot_count": {"type": "int"},
-            "acknowledge": {"type": "list", "elements": "str"},
-            "signing_key": {"type": "str", "no_log": False},
-            "node_id": {"type": "str"},
-            "max_disruption": {"type": "str", "choices": ["none", "service", "gpu"], "default": "gpu"},
-            "signed_spec": {"type": "dict"},
-        }
-    )
+    run_holds(OPTIONS, RULES)
 
 
 if __name__ == "__main__":

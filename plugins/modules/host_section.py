@@ -157,38 +157,44 @@ ansible_stats:
   type: dict
 """
 
+from typing import Any
+
 from ansible_collections.bettercompute.bcd.plugins.module_utils.front.section import run_section
+
+OPTIONS: dict[str, Any] = {
+    "units": {"type": "dict"},
+    "wire_units": {
+        "type": "list",
+        "elements": "dict",
+        "options": {
+            "unit": {"type": "str", "required": True},
+            "settings": {"type": "raw", "required": True},
+        },
+    },
+    "known": {"type": "list", "elements": "str"},
+    "generation": {"type": "int"},
+    "max_disruption": {"type": "str", "choices": ["none", "service", "gpu"], "default": "gpu"},
+    "signed_spec": {"type": "dict"},
+    "secrets": {"type": "dict", "no_log": True},
+    "node_id": {"type": "str"},
+    "site": {"type": "str"},
+    "only": {"type": "list", "elements": "str"},
+    "fail_on": {
+        "type": "str",
+        "choices": ["terminal", "failed", "progressing", "never"],
+        "default": "failed",
+    },
+    "fail_on_secrets": {"type": "bool", "default": False, "no_log": False},
+    "label": {"type": "str"},
+}
+RULES: dict[str, Any] = {
+    "mutually_exclusive": [["units", "wire_units"]],
+    "required_one_of": [["units", "wire_units", "signed_spec"]],
+}
 
 
 def main() -> None:
-    run_section(
-        {
-            "units": {"type": "dict"},
-            "wire_units": {
-                "type": "list",
-                "elements": "dict",
-                "options": {
-                    "unit": {"type": "str", "required": True},
-                    "settings": {"type": "raw", "required": True},
-                },
-            },
-            "known": {"type": "list", "elements": "str"},
-            "generation": {"type": "int"},
-            "max_disruption": {"type": "str", "choices": ["none", "service", "gpu"], "default": "gpu"},
-            "signed_spec": {"type": "dict"},
-            "secrets": {"type": "dict", "no_log": True},
-            "node_id": {"type": "str"},
-            "site": {"type": "str"},
-            "only": {"type": "list", "elements": "str"},
-            "fail_on": {
-                "type": "str",
-                "choices": ["terminal", "failed", "progressing", "never"],
-                "default": "failed",
-            },
-            "fail_on_secrets": {"type": "bool", "default": False, "no_log": False},
-            "label": {"type": "str"},
-        }
-    )
+    run_section(OPTIONS, RULES)
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
+from ..plan.installed import REQUEST
 from ..plan.release import VERSION
 from .exit_status import CONVERGED, FAILED, INTERRUPTED, PROGRESSING, USAGE
 
@@ -82,7 +83,11 @@ def parser() -> Parser:
     _word(words, "doctor", "look for what is wrong or can go wrong", _told).set_defaults(word="doctor")
     install = _word(words, "install", "install this program on the host, from its own zip", _install)
     install.add_argument("--check", action="store_true", help="say what would change, and change nothing")
-    for name, why in (("helper", "serve accounts that are not root (systemd)"), ("agent", "one pass of bcd-agent")):
+    for name, why in (
+        ("helper", "serve accounts that are not root (systemd)"),
+        ("agent", "one pass of bcd-agent"),
+        (REQUEST, "one pass that Ansible asks for"),
+    ):
         _word(words, name, why, _service, as_json=False).set_defaults(word=name)
     return whole
 
@@ -157,6 +162,10 @@ def _service(options: argparse.Namespace) -> int:
         from .helper_service import serve
 
         return serve()
+    if options.word == REQUEST:
+        from .for_controller import run as answered
+
+        return answered()
     from .agent import run
 
     return run()

@@ -46,11 +46,11 @@ class Ended(NamedTuple):
     agent: Mapping[str, Any] | None = None  # what bcd agent has to tell (see front.repairs)
 
 
-def run_holds(argument_spec: dict[str, Any]) -> None:
-    """Converge the section of devices by the module's options, and exit."""
+def run_holds(argument_spec: dict[str, Any], rules: dict[str, Any]) -> None:
+    """Converge the section of devices by the module's options, and exit; `rules` are those between options."""
     from .module import leave, start  # Ansible: the pass below is made without it too
 
-    module = start(argument_spec, required_one_of=[["assignments", "acknowledge", "signed_spec"]])
+    module = start(argument_spec, **rules)
     leave(module, holds_result(module.params, module.check_mode))
 
 

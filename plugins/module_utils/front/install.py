@@ -24,11 +24,10 @@ from ..core.errors import Fault, Refused, StepFailed
 from ..core.host import Host, advice
 from ..core.lock import only_pass
 from ..core.step import File
-from ..plan.installed import PROGRAMS, SCRIPT
+from ..plan.installed import PROGRAMS, RECORD, SCRIPT
 from ..plan.release import VERSION
 from .result import of_fault
 
-RECORD = "program.sha256"  # of the zip that a folder was unpacked from
 PART = re.compile(r"bcd/[a-z0-9_/]+\.py")
 LONGEST_INTERPRETER = 120  # characters; the kernel reads 127 of a script's first line
 OURS = "# Made by bcd install: local edits are replaced.\n"

@@ -34,15 +34,14 @@ class Ended(NamedTuple):
     agent: dict[str, Any] | None = None  # what bcd agent has to tell (see front.repairs)
 
 
-def run_section(argument_spec: dict[str, Any], plans: bool = False) -> None:
-    """Converge the whole section by the module's options, and exit; `plans`: only say what that would take."""
+def run_section(argument_spec: dict[str, Any], rules: dict[str, Any], plans: bool = False) -> None:
+    """Converge the whole section by the module's options, and exit; `plans`: only say what that would take.
+
+    `rules` are those between options.
+    """
     from .module import leave, start  # Ansible: the pass below is made without it too
 
-    module = start(
-        argument_spec,
-        mutually_exclusive=[["units", "wire_units"]],
-        required_one_of=[["units", "wire_units", "signed_spec"]],
-    )
+    module = start(argument_spec, **rules)
     leave(module, section_result(module.params, module.check_mode, plans))
 
 

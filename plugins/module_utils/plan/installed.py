@@ -8,6 +8,9 @@ from __future__ import annotations
 CONFIG = "/etc/bcd/config.toml"  # root's own: who may sign, what may be joined, whether the host is ours
 SCRIPT = "/usr/local/sbin/bcd"  # the program
 PROGRAMS = "/usr/lib/bcd"  # the folders of its code, one a version
+RECORD = "program.sha256"  # in such a folder: of the zip that it was unpacked from
+REQUEST = "request"  # the word by which Ansible has the program make a pass (see front/for_controller.py)
+ANOTHER = 69  # the status by which the program says that it is not the code that was asked for
 SOCKET = "/run/bcd/helper.sock"  # of bcd helper, which is root for ordinary accounts
 GROUP = "bcd"  # who may use it, and read root's configuration
 HELPER_SOCKET, HELPER_SERVICE = "bcd-helper.socket", "bcd-helper.service"

@@ -24,17 +24,18 @@ def load(path: str) -> Any:
 
 
 def spec(module: str = "cdi_holds", runs: str = "run_holds") -> dict[str, Any]:
-    """The module's argument spec, its constant put in."""
+    """The module's argument spec, its constants put in."""
     tree = ast.parse((TOP / f"plugins/modules/{module}.py").read_text(encoding="utf-8"))
     constants = {
-        node.target.id: ast.literal_eval(node.value)
+        node.target.id: ast.unparse(node.value)
         for node in tree.body
         if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node.value is not None
     }
     (call,) = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and ast.unparse(node.func) == runs]
     source = ast.unparse(call.args[0])
+    source = constants.get(source, source)
     for name, value in constants.items():
-        source = source.replace(f": {name}", f": {value!r}")
+        source = source.replace(f": {name}", f": {value}")
     found: dict[str, Any] = ast.literal_eval(source)
     return found
 

@@ -40,12 +40,13 @@ OF_THE_ROLE, OF_THE_MODULE = {"mode", "join_token"}, {"fail_on_secrets"}
 
 
 def spec(module: str) -> dict[str, Any]:
-    """The module's argument spec, which is the literal that its main() gives."""
+    """The module's argument spec, a literal that its main() gives and its action takes."""
     tree = ast.parse((TOP / f"plugins/modules/{module}.py").read_text(encoding="utf-8"))
-    (call,) = [
-        node for node in ast.walk(tree) if isinstance(node, ast.Call) and ast.unparse(node.func) == "run_section"
+    (value,) = [
+        node.value for node in tree.body if isinstance(node, ast.AnnAssign) and ast.unparse(node.target) == "OPTIONS"
     ]
-    literal: dict[str, Any] = ast.literal_eval(call.args[0])
+    assert value is not None
+    literal: dict[str, Any] = ast.literal_eval(value)
     return literal
 
 

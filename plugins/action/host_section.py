@@ -1,0 +1,17 @@
+# Copyright (c) 2026 bettercompute
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The action host_section: the module of that name, by the program bcd where it is installed (see plugin_utils)."""
+
+from __future__ import annotations
+
+from ..modules.host_section import OPTIONS, RULES
+from ..plugin_utils.through_program import ThroughProgram
+
+
+class ActionModule(ThroughProgram):
+    """Its options."""
+
+    MODULE = "host_section"
+    OPTIONS = OPTIONS
+    RULES = RULES

@@ -1,0 +1,84 @@
+# Copyright (c) 2026 bettercompute
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A pass asked of the program that is installed on a host: the request, and what came back (see front/for_controller).
+
+The controller does with options and result what a module's AnsibleModule does on the host: it validates the one, and
+puts `invocation` into the other and takes secrets out of it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
+from ansible.module_utils.common.parameters import remove_values
+
+from ..module_utils.plan.installed import ANOTHER, REQUEST, SCRIPT
+from ..module_utils.plan.plain_text import plain_lines
+from ..module_utils.plan.release import VERSION
+
+COMMAND = f"{SCRIPT} {REQUEST}"
+NOT_THERE = (126, 127)  # of a shell: it cannot be run, and there is none
+CALLED_WRONGLY = 64  # of an older program, which does not know the word
+START = '{"bcd_answer": '
+ENDING = 200  # characters of what a program said last
+
+
+class Unanswered(Exception):
+    """The program gave no result. `why` says what it did, "" where it is not there, or is another one."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__(why)
+        self.why = why
+
+
+class Valid(NamedTuple):
+    """A module's options as it would have them, and the values among them that no result may show."""
+
+    params: dict[str, Any]
+    secret: frozenset[str]
+
+
+def validated(given: Mapping[str, Any], spec: Mapping[str, Any], rules: Mapping[str, Any]) -> Valid | None:
+    """The options, None where the module has to say what is wrong with them. `given`: values as JSON has them."""
+    found = ArgumentSpecValidator(spec, **rules).validate(given)
+    if found.error_messages:
+        return None
+    return Valid(found.validated_parameters, frozenset(found._no_log_values))
+
+
+def request(module: str, params: Mapping[str, Any], check: bool, code: str) -> bytes:
+    """What the program reads."""
+    asked = {"version": VERSION, "code": code, "module": module, "params": params, "check": check}
+    return json.dumps(asked).encode("ascii")
+
+
+def answer(rc: int, stdout: str, stderr: str) -> tuple[dict[str, Any], list[str], int]:
+    """The result, all lines of the output, and which of them it came in. Raises Unanswered."""
+    if rc in (*NOT_THERE, ANOTHER, CALLED_WRONGLY) and not stdout.strip():
+        raise Unanswered("")
+    lines = stdout.splitlines()
+    for number, line in enumerate(lines):
+        if line.startswith(START) and rc == 0:
+            try:
+                result = json.loads(line)["bcd_answer"]
+            except ValueError:
+                break
+            if isinstance(result, dict):
+                return result, lines, number
+    said = plain_lines(next((line for line in reversed(stderr.splitlines()) if line.strip()), "")).strip()
+    raise Unanswered(f"it ended with status {rc}" + (f" and said: {said[-ENDING:]}" if said else " and said nothing"))
+
+
+def as_module(result: Mapping[str, Any], params: Mapping[str, Any] | None, secret: Iterable[str]) -> dict[str, Any]:
+    """The result as the module would print it; `params`: None where Ansible is not to have its invocation."""
+    whole = dict(result)
+    if whole.get("msg"):
+        whole["failed"] = True
+    if params is not None:
+        whole["invocation"] = {"module_args": params}
+    kept = {key: value for key, value in whole.items() if value is None or isinstance(value, bool)}
+    return {**remove_values(whole, set(secret)), **kept}

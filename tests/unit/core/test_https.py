@@ -9,6 +9,7 @@ import contextlib
 import datetime
 import http.server
 import ipaddress
+import socket
 import ssl
 import threading
 import time
@@ -106,6 +107,41 @@ class Site:
         threading.Thread(target=self.server.serve_forever, args=(0.05,), daemon=True).start()
 
 
+class Raw:
+    """A server that gives the same bytes to whoever asks, and ends the connection or waits for the other to end it."""
+
+    def __init__(self, folder: Path, answer: bytes, ends: bool) -> None:
+        authority = issued("authority")
+        self.ca = pem(authority[1])
+        self.answer, self.ends, self.asked = answer, ends, b""
+        self.context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+        self.context.load_cert_chain(both(folder / "server.pem", issued("server", authority)))
+        self.socket = socket.create_server(("127.0.0.1", 0))
+        self.place = f"127.0.0.1:{self.socket.getsockname()[1]}"
+        threading.Thread(target=self._serve, daemon=True).start()
+
+    def _serve(self) -> None:
+        while True:
+            try:
+                bare, _peer = self.socket.accept()
+            except OSError:
+                return
+            with contextlib.suppress(OSError), self.context.wrap_socket(bare, server_side=True) as wire:
+                self.asked = wire.recv(65_536)
+                wire.sendall(self.answer)
+                if not self.ends:
+                    wire.recv(1)
+
+
+def raw(folder: Path, answer: bytes, ends: bool = True) -> Any:
+    """What is answered to a GET of such a server; the server."""
+    made = Raw(folder, answer, ends)
+    try:
+        return https.get(f"https://{made.place}/a?b=c", 10, made.ca), made
+    finally:
+        made.socket.close()
+
+
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     made = Site(tmp_path_factory.mktemp("site"))
@@ -195,3 +231,90 @@ def test_a_certificate_that_cannot_be_used_is_said(site: Site, tmp_path: Path, c
 def test_a_server_that_is_not_there_is_said() -> None:
     with pytest.raises(StepFailed, match=r"https://127\.0\.0\.1:9/x gives no answer: .*refused: see whether it can be"):
         https.get("https://127.0.0.1:9/x", 5)
+
+
+# -- what a server of a known authority may answer
+
+
+CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nbody", "body"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", ""),
+        (b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\ncontent-length:4\r\n\r\nbody", "body"),
+        (CHUNKED + b"3;note=x\r\nbod\r\nB\r\ny of chunks\r\n0\r\n\r\n", "body of chunks"),
+        (CHUNKED + b"0\r\n\r\n", ""),
+    ],
+)
+def test_an_answer_ends_where_it_says_so(tmp_path: Path, answer: bytes, said: str) -> None:
+    found, server = raw(tmp_path, answer, ends=False)
+    assert found == (200, said, "OK")
+    head = server.asked.split(b"\r\n")
+    assert head[0] == b"GET /a?b=c HTTP/1.1"
+    assert {f"Host: {server.place}".encode(), b"Connection: close"} <= {*head}
+
+
+def test_an_answer_that_does_not_say_ends_with_the_connection(tmp_path: Path) -> None:
+    assert raw(tmp_path, b"HTTP/1.0 503 Service Unavailable\n\nbody")[0] == (503, "body", "Service Unavailable")
+    assert raw(tmp_path, b"HTTP/1.1 404\r\n\r\n")[0] == (404, "", "")
+
+
+@pytest.mark.parametrize(
+    ("answer", "why"),
+    [
+        (b"", "ends early"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 9", "ends early"),
+        (b"SSH-2.0-OpenSSH_9.6\r\n", "does not answer in HTTP"),
+        (b"HTTP/1.1 2x0 OK\r\n\r\n", "has '2x0' for a number"),
+        (b"HTTP/1.1 200 OK\r\n" + b"a: b\r\n" * 200 + b"\r\n", "more than 100 lines"),
+        (b"HTTP/1.1 200 " + b"K" * 70_000, "a line without an end"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n", "has '-1' for a number"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nbody", "ends 5 bytes early"),
+        (CHUNKED + b"4\r\nbo", "ends 2 bytes early"),
+        (CHUNKED + b"4\r\nbody\r\n", "ends early"),
+        (CHUNKED + b"zz\r\nbody\r\n", "has 'zz' for a number"),
+        (b"HTTP/1.1 302 Found\r\nLocation: /a?b=c\r\nContent-Length: 0\r\n\r\n", "leads on more than 10 times"),
+    ],
+)
+def test_half_an_answer_is_none(tmp_path: Path, answer: bytes, why: str) -> None:
+    with pytest.raises(StepFailed, match=f"gives no answer: .*({why})"):
+        raw(tmp_path, answer)
+
+
+@pytest.mark.parametrize(
+    ("url", "host", "port"),
+    [
+        ("k8s.example.com:6443", "k8s.example.com", 6443),
+        ("k8s.example.com", "k8s.example.com", 443),
+        ("[fd00::1]:6443", "fd00::1", 6443),
+        ("[fd00::1]", "fd00::1", 443),
+    ],
+)
+def test_hosts_and_ports_are_told_apart(
+    site: Site, monkeypatch: pytest.MonkeyPatch, url: str, host: str, port: int
+) -> None:
+    asked: list[Any] = []
+
+    def refused(address: Any, _timeout: float) -> Any:
+        asked.append(address)
+        raise ConnectionRefusedError
+
+    monkeypatch.setattr(socket, "create_connection", refused)
+    with pytest.raises(StepFailed):
+        https.get(f"https://{url}/x", 5, site.ca)
+    assert asked == [(host, port)]
+
+
+@pytest.mark.parametrize("place", ["", ":6443", "a:b", "user@host:1", "a b:1", "a:1\r\nx"])
+def test_what_is_no_host_is_not_asked(site: Site, place: str) -> None:
+    with pytest.raises(StepFailed, match="is no host with a port"):
+        https.get(f"https://{place}/x", 5, site.ca)
+
+
+@pytest.mark.parametrize("path", ["a b", "a\r\nX-Y: 1", "ä"])
+def test_a_path_cannot_add_to_what_is_asked(site: Site, path: str) -> None:
+    with pytest.raises(StepFailed, match="gives no answer"):
+        https.get(f"{site.url}/{path}", 5, site.ca)

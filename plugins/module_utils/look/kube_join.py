@@ -8,9 +8,10 @@ from __future__ import annotations
 from ..core.errors import NotReady, Refused, StepFailed
 from ..core.host import Host
 from ..core.plan import Past
-from ..plan import kube_node, kubeconfig
+from ..plan import kubeconfig
 from ..plan.certificate import Certificate, read_all
-from ..plan.kube_seen import BOOTSTRAP, CLEAN, JOIN_FILE, KUBELET_CONF, RECORD, Joined, Membership, Node
+from ..plan.kube_seen import BOOTSTRAP, CLEAN, JOIN_FILE, KUBELET_CONF, RECORD, Joined, Membership, Node, Taint
+from ..plan.node_answer import address
 from ..plan.unit_names import K8S_JOIN as UNIT
 
 USER = "system:node:"  # before the Node's name, in the name that the kubelet's certificate is for
@@ -60,43 +61,49 @@ def _own(pem: str) -> Certificate:
         return Certificate("", 0, "")
 
 
-def node(host: Host, membership: Joined) -> Node | None:
+def days_left(host: Host, membership: Joined, most: int) -> int:
+    """The whole days that the kubelet's client certificate has left, at most so many; below 0 it is over or not there,
+    and its API server knows it no more."""
+    from .moment import days_until
+
+    found: int = host.sight(days_until, membership.expires, most)
+    return found
+
+
+def node(
+    host: Host,
+    membership: Joined,
+    labels: list[str] | None = None,
+    taints: list[list[str]] | None = None,
+    flags: str = "",
+) -> Node | None:
     """This machine's Node, seen with the kubelet's own credentials; None where the cluster has none of the name.
 
-    Raises NotReady where the API server does not say.
+    With all of its labels and taints, or those that are named (see node_seen). Raises NotReady where the API server
+    does not say.
     """
+    from .node_seen import node_seen
+
     name = membership.node
     if not name:
         raise NotReady(
             f"{UNIT}: {membership.certificate or KUBELET_CONF} has no certificate of the kubelet's to ask for its Node "
             "with: see journalctl -u kubelet"
         )
-    url = kube_node.address(membership.server, name)
+    url = address(membership.server, name)
     try:
-        answer = host.get(url, kube_node.TIMEOUT, ca=membership.ca, certificate=membership.certificate)
+        found = host.sight(node_seen, url, membership.ca, membership.certificate, labels, taints or [], flags)
     except StepFailed as fault:
         raise NotReady(f"{UNIT}: {fault.message}") from None
-    if answer.rc == 404 and kube_node.is_absent(answer.out):
-        return None
-    if answer.rc != 200:
-        raise NotReady(f"{UNIT}: {url} answers {answer.rc} {_said(answer.out) or answer.err}: see the API server's log")
-    try:
-        found = kube_node.parse(answer.out)
-        if found.name != name:
-            raise ValueError(f"its name is {found.name!r}")
-        return found
-    except ValueError as fault:
-        raise NotReady(f"{UNIT}: {url} answers with what is no Node ({fault}): see what is at this address") from None
-
-
-def _said(text: str) -> str:
-    """The message of a Status object."""
-    import json
-
-    try:
-        return " ".join(str(json.loads(text)["message"]).split())[:300]
-    except (ValueError, KeyError, TypeError, RecursionError):
-        return ""
+    if found["rc"] != 200:
+        if found["is_absent"]:
+            return None
+        raise NotReady(f"{UNIT}: {url} answers {found['rc']} {found['said']}: see the API server's log")
+    why = found.get("fault") or (f"its name is {found['name']!r}" if found["name"] != name else "")
+    if why:
+        raise NotReady(f"{UNIT}: {url} answers with what is no Node ({why}): see what is at this address")
+    state = (found["ready"], found["unschedulable"], found["uid"])
+    return Node(name, found["labels"], tuple(Taint(*one) for one in found["taints"]), *state)
 
 
 def membership(host: Host) -> Membership | None:

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from ..core.host import Host
 from ..core.unknown import later
-from ..plan.kube_kept import Kept, is_dead
+from ..plan.kube_kept import SOON, Kept
 from ..plan.kube_labels import Gpus
-from ..plan.kube_seen import KUBELET_FLAGS, SERVICE, Joined, Settings
+from ..plan.kube_seen import DOMAIN, KUBELET_FLAGS, SERVICE, Joined, Membership, Node, Settings
 from .systemd import service
 
 LINES = 20  # of the kubelet's log
@@ -19,21 +19,31 @@ LOG = ("journalctl", f"--unit={SERVICE}", f"--lines={LINES}", "--output=cat", "-
 
 def kept(host: Host, joined: Joined, want: Settings) -> Kept:
     """All of it; a kubelet whose certificate is over is not used to ask for its Node."""
-    from .kube_join import membership, node
+    from .kube_join import days_left, membership
 
-    now = host.time()
+    left = days_left(host, joined, SOON)
     kubelet = service(host, SERVICE)
+    record, flags = membership(host), host.read(KUBELET_FLAGS) or ""
     is_quiet = kubelet.load == "not-found" or kubelet.runs
     return Kept(
         joined,
-        None if is_dead(joined, now) else later(node, host, joined),
-        membership(host),
+        None if left < 0 else later(_node, host, joined, want, record, flags),
+        record,
         kubelet,
-        now,
+        left,
         later(gpus, host),
         "" if is_quiet else last_words(host),
-        host.read(KUBELET_FLAGS) or "",
+        flags,
     )
+
+
+def _node(host: Host, joined: Joined, want: Settings, record: Membership | None, flags: str) -> Node | None:
+    """The Node with those of its labels and taints that this machine's settings and record are about."""
+    from .kube_join import node
+
+    labels = sorted({DOMAIN, *want.labels, *(record.labels if record else ())})
+    taints = sorted({(one.key, one.effect) for one in (*want.taints, *(record.taints if record else ()))})
+    return node(host, joined, labels, [[*one] for one in taints], flags)
 
 
 def gpus(host: Host) -> Gpus | None:

@@ -8,16 +8,15 @@ from __future__ import annotations
 from ..core.errors import NotReady, StepFailed
 from ..core.host import Host
 from ..plan import kube_pods
-from ..plan.kube_kept import is_dead
-from ..plan.kube_node import TIMEOUT
 from ..plan.kube_seen import Joined, Node
+from ..plan.node_answer import TIMEOUT
 
 
 def own_node(host: Host, joined: Joined) -> Node | None:
     """The Node, None where the cluster has none; raises NotReady where the kubelet's credentials cannot ask for it."""
-    from .kube_join import node
+    from .kube_join import days_left, node
 
-    if is_dead(joined, host.time()):
+    if days_left(host, joined, 0) < 0:
         where = joined.certificate or "in kubelet.conf"
         raise NotReady(
             f"the kubelet's client certificate ({where}) is over or not there, so that its cluster does not know this "

@@ -66,7 +66,7 @@ def _read(given: dict[str, Any], name: str, reader: Callable[[str], str]) -> str
 
 def _labels(labels: dict[Any, Any]) -> dict[str, str]:
     if labels:
-        from .kube_labels import check_labels  # rules of Kubernetes, for who has labels
+        from .label_rules import check_labels  # rules of Kubernetes, for who has labels
 
         check_labels(labels)
     return dict(labels)

@@ -19,9 +19,11 @@ from .debts import debt
 from .holds import Hold, claim
 from .kube_entry import LEFTOVERS, clean
 from .kube_kept import UNCORDON
-from .kube_node import address, render
+from .kube_node import render
 from .kube_seen import CLEAN, CONTROL_PLANE, KUBELET_CONF, RECORD, SERVICE, SOCKET, Joined, Membership, Node
-from .systemd import Service, control
+from .node_answer import address
+from .systemd import control
+from .systemd_seen import Service
 from .unit_names import K8S_JOIN as UNIT
 
 RESET = debt("reset", "kubeadm")

@@ -11,40 +11,35 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ..core.plan import Past, Todo
-from .kube_labels import ALLOWED, Gpus, wanted
+from .kube_labels import Gpus, wanted
 from .kube_seen import DOMAIN, SERVICE, Joined, Membership, Node, Settings, Taint
-from .systemd import Service, control
+from .systemd_seen import Service
 
 KUBELET = "kubelet"  # the lanes
 LABELS = "labels"
 START = f"start {SERVICE}"  # what may come to nothing
 REGISTER = "register the node"
 UNCORDON = "uncordon the node"  # the debt of a removal that was not finished
-SETTLE = 30.0  # seconds for a kubelet that was started to stay up
-SOON = 7 * 86_400  # seconds: a kubelet renews its certificate, of a year, long before
-DRIFT = "KubernetesTaintsDrift"
+SOON = 7  # days: a kubelet renews its certificate, of a year, long before
 
 
 class Kept(NamedTuple):
-    """What a member shows. `node` is None where there is no such Node, a value that raises where it cannot be asked.
+    """What a member shows. `node` is None where there is no such Node, a value that raises where it cannot be asked;
+    of its labels and taints it has those that matter here.
 
-    `record` is None where it was not us who joined this machine; `now` is unix time; `gpus` None where they do not
-    answer; `said` is the last that a kubelet said which does not run; `flags` is the text of KUBELET_FLAGS.
+    `record` is None where it was not us who joined this machine; `left` are the whole days that the kubelet's
+    certificate has left, at most SOON, and below 0 it is over; `gpus` None where they do not answer; `said` is the
+    last that a kubelet said which does not run; `flags` is the text of KUBELET_FLAGS.
     """
 
     joined: Joined
     node: Node | None
     record: Membership | None
     kubelet: Service
-    now: int
+    left: int = SOON
     gpus: Gpus | None = Gpus()
     said: str = ""
     flags: str = ""
-
-
-def is_dead(joined: Joined, now: int) -> bool:
-    """Whether the kubelet's client certificate is gone or over: its API server knows it no more."""
-    return joined.expires <= now
 
 
 def plan(todo: Todo, want: Settings, now: Kept, past: Past) -> None:
@@ -52,52 +47,18 @@ def plan(todo: Todo, want: Settings, now: Kept, past: Past) -> None:
     if now.record is not None and now.record.pin not in now.joined.pins:
         now = now._replace(record=None)  # of a membership before, and this one is somebody else's
     with todo.lane(KUBELET):
-        if is_dead(now.joined, now.now):
-            from .kube_kept_change import dead
+        if now.left < 0:
+            from .kube_kept_kubelet import dead
 
             todo.add(dead(now))
             return
-        _kubelet(todo, now, past)
+        kubelet = now.kubelet
+        if now.left < SOON or not (kubelet.runs and kubelet.enabled == "enabled"):
+            from .kube_kept_kubelet import keep_up
+
+            keep_up(todo, now, past)
     with todo.lane(LABELS):
         _node(todo, want, now, past)
-
-
-# -- the kubelet
-
-
-def _kubelet(todo: Todo, now: Kept, past: Past) -> None:
-    kubelet = now.kubelet
-    if kubelet.load == "not-found":
-        todo.wait("NotReady", f"there is no {SERVICE}, though this machine has joined: install kubelet and run again")
-        return
-    if kubelet.is_masked:
-        from .kube_entry import masked
-
-        todo.add(masked())
-        return
-    if kubelet.enabled in ("disabled", "enabled-runtime"):
-        todo.add(control("enable", SERVICE))
-    left = (now.joined.expires - now.now) // 86_400
-    if now.joined.expires - now.now < SOON:
-        todo.note(
-            f"the kubelet's client certificate ends in {left} days and was not renewed: see that the cluster approves "
-            "its certificate requests"
-        )
-    if kubelet.runs:
-        return
-    if kubelet.active == "activating" or START in past.vain:
-        said = past.given.masked(past.tried.get(START) or now.said) or "nothing"
-        todo.wait(
-            "NotReady",
-            f"{SERVICE} does not stay up ({kubelet.active or 'unknown'}), and its last words are: {said}: mend what "
-            f"they name (journalctl -u {SERVICE}) and run again",
-        )
-        return
-    start = control("start", SERVICE, barrier=True, settle=SETTLE, tries=START)
-    todo.add(start._replace(retry=START in past.tried))
-
-
-# -- its Node
 
 
 def _node(todo: Todo, want: Settings, now: Kept, past: Past) -> None:
@@ -107,27 +68,19 @@ def _node(todo: Todo, want: Settings, now: Kept, past: Past) -> None:
 
         register(todo, now, past)
         return
-    if not node.ready:  # a Node that is not known raises here
-        todo.note(
-            f"the node {node.name} is not Ready yet: see what the cluster says of it (kubectl describe node "
-            f"{node.name}; without a network plugin no node becomes Ready)"
-        )
-    if node.unschedulable:
-        if UNCORDON in past.owed:
-            from .kube_kept_change import uncordon
+    if node.unschedulable or not node.ready:  # a Node that is not known raises here
+        from .kube_kept_change import tell
 
-            node = uncordon(todo, node, now)
-        else:
-            todo.note(
-                f"the node {node.name} takes no new pods: an admin has cordoned it, or it was cordoned when this "
-                f"machine was handed back before (kubectl uncordon {node.name})"
-            )
+        node = tell(todo, node, now, past)
     if now.record is not None and now.record.uid not in ("", node.uid):
         from .kube_flags import registered_again
 
         now = now._replace(record=registered_again(now.record, now.flags, node))
     _labels(todo, want, node, now, past)
-    _taints(todo, want, node, now)
+    if want.taints or (now.record and now.record.taints):
+        from .kube_taints import tell_drift
+
+        tell_drift(todo, node, want.taints, now.record.taints if now.record else ())
 
 
 def _labels(todo: Todo, want: Settings, node: Node, now: Kept, past: Past) -> None:
@@ -141,30 +94,20 @@ def _labels(todo: Todo, want: Settings, node: Node, now: Kept, past: Past) -> No
     left = node.labels.keys() - labels.keys()
     gone = sorted(key for key in left if key in ours or key.startswith(DOMAIN) or _is_set_at_starts(key, node, now))
     exact = _exact(want, node, labels, now)
-    recorded = now.record
-    if exact and recorded and not due.keys() <= ours.keys():
-        recorded = exact._replace(labels={**{key: node.labels[key] for key in gone}, **labels})
-        _record(todo, recorded)
-    if due or gone:
-        from .kube_kept_change import label
+    if due or gone or exact != now.record:
+        from .kube_kept_change import relabel
 
-        label(todo, due, gone, node, now)
-    if exact and exact != recorded:
-        _record(todo, exact)
-    if (due or gone) and now.record is None:
-        todo.note(
-            f"this machine was not joined by us: labels of the node {node.name} that leave the settings later stay, "
-            f"unless they are below {DOMAIN}"
-        )
+        relabel(todo, labels, due, gone, exact, node, now)
 
 
 def _is_set_at_starts(key: str, node: Node, now: Kept) -> bool:
     """Whether it is a label of a join of ours that the kubelet sets again on its Node whenever it starts."""
-    if now.record is None or key not in ALLOWED or f"{key}=" not in now.flags:
+    if now.record is None or f"{key}=" not in now.flags:
         return False
     from .kube_flags import registers
+    from .label_rules import ALLOWED
 
-    return registers(now.flags, key, node.labels[key])
+    return key in ALLOWED and registers(now.flags, key, node.labels[key])
 
 
 def _exact(want: Settings, node: Node, labels: dict[str, str], now: Kept) -> Membership | None:
@@ -177,26 +120,3 @@ def _exact(want: Settings, node: Node, labels: dict[str, str], now: Kept) -> Mem
 
         taints = registered(want.taints, now.record.taints, node.taints)
     return Membership(want.api_server, want.pin, node.name, labels, taints, node.uid if now.record.uid else "")
-
-
-def _record(todo: Todo, membership: Membership) -> None:
-    from .kube_membership import record
-
-    todo.add(record(membership))
-
-
-def _taints(todo: Todo, want: Settings, node: Node, now: Kept) -> None:
-    """Report taints that differ: no kubelet may change those of its Node."""
-    before = now.record.taints if now.record else ()
-    if not (want.taints or before):
-        return
-    from .kube_taints import command, drift
-
-    differing = drift(want.taints, before, node.taints)
-    if differing.due or differing.gone:
-        todo.condition(
-            DRIFT,
-            "NodeRestriction",
-            f"the taints of the node {node.name} are not those of the settings, and a node may not change its own: an "
-            f"admin of the cluster runs {command(node.name, want.taints, differing.gone)}",
-        )

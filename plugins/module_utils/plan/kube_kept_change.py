@@ -1,39 +1,20 @@
 # Copyright (c) 2026 bettercompute
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What is due on a member: its Node registered again, let pods come, labelled; or what only an admin can do."""
+"""What is due on a member: its Node registered again, let pods come, labelled, and recorded."""
 
 from __future__ import annotations
 
 from ..core.plan import Past, Todo
-from ..core.step import Effect, Step, fail, run
+from ..core.step import Effect, run
 from .kube_kept import REGISTER, UNCORDON, Kept
-from .kube_node import address, render
-from .kube_seen import SERVICE, Node
+from .kube_node import render
+from .kube_seen import DOMAIN, SERVICE, Membership, Node
 from .kubectl import TIMEOUT, kubectl
+from .node_answer import address
 from .systemd import control
 
 REGISTRATION = 60.0  # seconds for a kubelet to register its Node
-
-
-def dead(now: Kept) -> Step:
-    """Say what an admin has to do: no pass joins a member whose credentials are dead again by itself."""
-    joined = now.joined
-    if joined.expires:
-        since = (now.now - joined.expires) // 86_400
-        ago = f"{since} days" if since > 1 else "a day" if since else "less than a day"
-        what = f"{joined.certificate or 'in kubelet.conf'} ended {ago} ago by this machine's clock"
-    else:
-        what = f"{joined.certificate or 'in kubelet.conf'} is not there"
-    node = joined.node or "of this machine"
-    return fail(
-        "keep the kubelet's client certificate",
-        f"this machine has joined {joined.server}, but the kubelet's client certificate {what}, so that the cluster "
-        f"does not know it any more: have an admin of the cluster delete the node {node} and make "
-        "a new join token, take k8s-join out of the section (state: absent) and converge, then put it back with the "
-        "token",
-        retryable=False,
-    )
 
 
 def register(todo: Todo, now: Kept, past: Past) -> None:
@@ -61,7 +42,25 @@ def register(todo: Todo, now: Kept, past: Past) -> None:
         )
 
 
-def uncordon(todo: Todo, node: Node, now: Kept) -> Node:
+def tell(todo: Todo, node: Node, now: Kept, past: Past) -> Node:
+    """Say why pods do not come, or let them come again; the Node as it then is."""
+    if not node.ready:
+        todo.note(
+            f"the node {node.name} is not Ready yet: see what the cluster says of it (kubectl describe node "
+            f"{node.name}; without a network plugin no node becomes Ready)"
+        )
+    if not node.unschedulable:
+        return node
+    if UNCORDON in past.owed:
+        return _uncordon(todo, node, now)
+    todo.note(
+        f"the node {node.name} takes no new pods: an admin has cordoned it, or it was cordoned when this "
+        f"machine was handed back before (kubectl uncordon {node.name})"
+    )
+    return node
+
+
+def _uncordon(todo: Todo, node: Node, now: Kept) -> Node:
     """A removal that had begun took pods away from here; the unit is back."""
     then = node._replace(unschedulable=False)
     todo.add(
@@ -76,7 +75,34 @@ def uncordon(todo: Todo, node: Node, now: Kept) -> Node:
     return then
 
 
-def label(todo: Todo, due: dict[str, str], gone: list[str], node: Node, now: Kept) -> None:
+def relabel(
+    todo: Todo,
+    labels: dict[str, str],
+    due: dict[str, str],
+    gone: list[str],
+    exact: Membership | None,
+    node: Node,
+    now: Kept,
+) -> None:
+    """The record, the Node's labels, and the record as it then is to be (`exact`; None: it was not us who joined)."""
+    from .kube_membership import record
+
+    recorded = now.record
+    if exact and recorded and not due.keys() <= recorded.labels.keys():
+        recorded = exact._replace(labels={**{key: node.labels[key] for key in gone}, **labels})
+        todo.add(record(recorded))
+    if due or gone:
+        _label(todo, due, gone, node, now)
+    if exact and exact != recorded:
+        todo.add(record(exact))
+    if (due or gone) and now.record is None:
+        todo.note(
+            f"this machine was not joined by us: labels of the node {node.name} that leave the settings later stay, "
+            f"unless they are below {DOMAIN}"
+        )
+
+
+def _label(todo: Todo, due: dict[str, str], gone: list[str], node: Node, now: Kept) -> None:
     """One request for all labels that are `due`, with their values, or have to be `gone`."""
     then = {key: value for key, value in {**node.labels, **due}.items() if key not in gone}
     words = [f"{key}={value}" for key, value in sorted(due.items())]

@@ -1,48 +1,17 @@
 # Copyright (c) 2026 bettercompute
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A Node as the API server shows it: where it is asked for, and the few of its fields that matter here."""
+"""The Node of an answer that only a step predicts."""
 
 from __future__ import annotations
 
 import json
-from typing import Any
 
-from .kube_seen import Node, Taint
-
-TIMEOUT = 10.0  # seconds for an answer of the API server
-
-
-def address(server: str, node: str) -> str:
-    """Where the Node is, also as effects name it ("GET <address>"); `server` as kubelet.conf has it."""
-    return f"{server.rstrip('/')}/api/v1/nodes/{node}"
-
-
-def parse(text: str) -> Node:
-    """The Node in an answer of the API server; raises ValueError for what is none."""
-    found = mapping(loaded(text), "it is no object")
-    metadata = mapping(found.get("metadata"), "it has no metadata")
-    spec = mapping(found.get("spec") or {}, "its spec is no object")
-    status = mapping(found.get("status") or {}, "its status is no object")
-    name = metadata.get("name")
-    if not isinstance(name, str) or not name:
-        raise ValueError("it has no name")
-    conditions = {str(one.get("type")): one.get("status") for one in listed(status.get("conditions"))}
-    return Node(
-        name,
-        {str(key): str(value) for key, value in mapping(metadata.get("labels") or {}, "its labels are none").items()},
-        tuple(
-            Taint(str(one.get("key") or ""), str(one.get("value") or ""), str(one.get("effect") or ""))
-            for one in listed(spec.get("taints"))
-        ),
-        ready=conditions.get("Ready") == "True",
-        unschedulable=spec.get("unschedulable") is True,
-        uid=str(metadata.get("uid") or ""),
-    )
+from .kube_seen import Node
 
 
 def render(node: Node) -> str:
-    """The Node as an answer that `parse` reads, for what a step predicts."""
+    """The Node as an answer of the API server, as `node_answer.facts` reads it."""
     return json.dumps(
         {
             "kind": "Node",
@@ -51,33 +20,3 @@ def render(node: Node) -> str:
             "status": {"conditions": [{"type": "Ready", "status": "True" if node.ready else "False"}]},
         }
     )
-
-
-def is_absent(text: str) -> bool:
-    """Whether an answer with 404 is the API server's word that there is no such Node, not another's about a page."""
-    try:
-        found = mapping(loaded(text), "it is no object")
-    except ValueError:
-        return False
-    details = found.get("details")
-    return found.get("kind") == "Status" and isinstance(details, dict) and details.get("kind") == "nodes"
-
-
-def loaded(text: str) -> Any:
-    """JSON of an answer; raises ValueError."""
-    try:
-        return json.loads(text)
-    except RecursionError:
-        raise ValueError("it is nested too deep") from None
-
-
-def mapping(found: Any, fault: str) -> dict[str, Any]:
-    """What is found, if it is an object; raises ValueError with the fault otherwise."""
-    if not isinstance(found, dict):
-        raise ValueError(fault)
-    return found
-
-
-def listed(found: Any) -> list[dict[str, Any]]:
-    """The objects of a list; none of what is no list."""
-    return [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from .kube_node import listed, loaded, mapping
+from .node_answer import listed, loaded, mapping
 
 
 def address(server: str, node: str) -> str:

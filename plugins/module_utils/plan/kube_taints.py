@@ -13,11 +13,13 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from ..core.errors import Refused
-from .kube_labels import FORM, is_value, key_fault
-from .kube_seen import EFFECTS, Taint
+from ..core.plan import Todo
+from .kube_seen import EFFECTS, Node, Taint
+from .label_rules import FORM, is_value, key_fault
 from .unit_names import K8S_JOIN as UNIT
 
 Identity = tuple[str, str]  # key and effect
+DRIFT = "KubernetesTaintsDrift"
 
 
 class Drift(NamedTuple):
@@ -83,6 +85,18 @@ def registered(wanted: tuple[Taint, ...], before: tuple[Taint, ...], shown: tupl
     """What is to be recorded: the taints that the Node shows of those wanted and of those recorded before."""
     ours = {*map(identity, wanted), *map(identity, before)}
     return tuple(sorted(taint for taint in shown if identity(taint) in ours))
+
+
+def tell_drift(todo: Todo, node: Node, want: tuple[Taint, ...], before: tuple[Taint, ...]) -> None:
+    """Report taints that differ from those wanted: no kubelet may change those of its Node."""
+    differing = drift(want, before, node.taints)
+    if differing.due or differing.gone:
+        todo.condition(
+            DRIFT,
+            "NodeRestriction",
+            f"the taints of the node {node.name} are not those of the settings, and a node may not change its own: an "
+            f"admin of the cluster runs {command(node.name, want, differing.gone)}",
+        )
 
 
 def command(node: str, wanted: tuple[Taint, ...], gone: tuple[Taint, ...]) -> str:

@@ -18,7 +18,7 @@ from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.kube_seen i
     Settings,
     Taint,
 )
-from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.systemd import Service
+from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.systemd_seen import Service
 
 SERVER, PIN, NODE = "https://10.0.0.1:6443", "ab" * 32, "gpu-01"
 OURS, OTHERS = Taint("gpu", "yes", "NoSchedule"), Taint("node.kubernetes.io/not-ready", "", "NoSchedule")
@@ -30,7 +30,7 @@ def settled(node: Node | None) -> tuple[Membership, ...]:
     """What is recorded of a machine whose Node is this one."""
     joined = Joined("https://10.77.0.1:6443", (PIN,), node=NODE, expires=2_000_000_000)
     todo = Todo()
-    assert settle(todo, WANT, Kept(joined, node, None, Service("loaded", "active", "enabled"), 0), Past()) is (
+    assert settle(todo, WANT, Kept(joined, node, None, Service("loaded", "active", "enabled")), Past()) is (
         node is not None
     )
     records = [step for step in todo.plan().steps if step.path == RECORD]

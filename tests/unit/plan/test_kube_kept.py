@@ -30,18 +30,16 @@ from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.kube_seen i
     Settings,
     Taint,
 )
-from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.systemd import Service
+from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.systemd_seen import Service
 
-NOW = 1_800_000_000
-DAY = 86_400
 PIN = "0" * 64
 SERVER = "https://10.77.0.1:6443"  # as kubelet.conf has it; the settings name another
 WANT = Settings("https://k8s.example.com:443", "k8s.example.com:443", PIN, labels={"pool": "a"})
-JOINED = Joined(SERVER, (PIN,), "ca", "/var/lib/kubelet/pki/kubelet-client-current.pem", "gpu-01", NOW + 300 * DAY)
+JOINED = Joined(SERVER, (PIN,), "ca", "/var/lib/kubelet/pki/kubelet-client-current.pem", "gpu-01", 1_800_000_000)
 NODE = Node("gpu-01", {"kubernetes.io/os": "linux", "pool": "a"}, ready=True)
 RECORD = Membership(WANT.api_server, PIN, "gpu-01", {"pool": "a"})
 RUNNING = Service("loaded", "active", "enabled")
-KEPT = Kept(JOINED, NODE, RECORD, RUNNING, NOW)
+KEPT = Kept(JOINED, NODE, RECORD, RUNNING)
 KUBECTL = "env HOME=/proc/none KUBECONFIG= KUBERC=off kubectl --kubeconfig /etc/kubernetes/kubelet.conf"
 LABEL = f"{KUBECTL} --request-timeout=30s label node gpu-01"
 
@@ -236,16 +234,19 @@ def test_a_kubelet_that_cannot_be_started() -> None:
 
 
 @pytest.mark.parametrize(
-    ("expires", "what"),
+    ("expires", "left", "what"),
     [
-        (NOW - 3 * DAY, "ended 3 days ago"),
-        (NOW - DAY, "ended a day ago"),
-        (NOW - DAY + 1, "ended less than a day ago"),
-        (0, "is not there"),
+        (1_700_000_000, -4, "ended 3 days ago"),
+        (1_700_000_000, -2, "ended a day ago"),
+        (1_700_000_000, -1, "ended less than a day ago"),
+        (0, -20_000, "is not there"),
     ],
 )
-def test_a_member_whose_certificate_is_over_is_reported_and_not_joined_again(expires: int, what: str) -> None:
-    now = KEPT._replace(joined=JOINED._replace(expires=expires), node=None, kubelet=RUNNING._replace(active="failed"))
+def test_a_member_whose_certificate_is_over_is_reported_and_not_joined_again(
+    expires: int, left: int, what: str
+) -> None:
+    joined, kubelet = JOINED._replace(expires=expires), RUNNING._replace(active="failed")
+    now = KEPT._replace(joined=joined, left=left, node=None, kubelet=kubelet)
     (step,) = planned(now).steps
     assert (step.kind, step.retry) == ("fail", False)
     assert what in step.text
@@ -255,6 +256,6 @@ def test_a_member_whose_certificate_is_over_is_reported_and_not_joined_again(exp
 
 
 def test_a_certificate_that_nobody_renews_is_a_note() -> None:
-    found = planned(KEPT._replace(joined=JOINED._replace(expires=NOW + 5 * DAY + 10)))
+    found = planned(KEPT._replace(left=5))
     assert found.steps == ()
     assert "ends in 5 days and was not renewed" in found.notes[0]

@@ -16,10 +16,10 @@ from ansible_collections.bettercompute.bcd.plugins.module_utils.core.secret impo
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.kube_labels import (
     Gpus,
     as_value,
-    check_labels,
     wanted,
 )
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.kube_seen import Settings
+from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.label_rules import check_labels
 
 PIN = "0" * 64
 OURS = ("bcd.dev/node-id", "bcd.dev/site", "bcd.dev/gpu.count", "bcd.dev/gpu.product", "bcd.dev/gpu.driver")

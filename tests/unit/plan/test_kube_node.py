@@ -13,12 +13,9 @@ import pytest
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.errors import StepFailed
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan import kube_membership as record
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan import kube_pods
-from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.kube_node import (
-    address,
-    parse,
-    render,
-)
+from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.kube_node import render
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.kube_seen import Membership, Node, Taint
+from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.node_answer import address, facts
 
 SHOWN = {
     "kind": "Node",
@@ -41,6 +38,14 @@ NODE = Node(
     ready=True,
     unschedulable=True,
 )
+FACTS = {
+    "name": "gpu-01",
+    "labels": {"kubernetes.io/os": "linux", "pool": ""},
+    "taints": [["nvidia.com/gpu", "present", "NoSchedule"], ["node.kubernetes.io/unschedulable", "", "NoSchedule"]],
+    "ready": True,
+    "unschedulable": True,
+    "uid": "",
+}
 
 
 def pod(name: str, owner: str = "", phase: str = "Running", **annotations: str) -> dict[str, Any]:
@@ -57,14 +62,15 @@ def test_addresses() -> None:
 
 
 def test_a_node_is_read_and_a_predicted_one_reads_the_same() -> None:
-    assert parse(json.dumps(SHOWN)) == NODE
-    assert parse(render(NODE)) == NODE
+    assert facts(json.dumps(SHOWN)) == FACTS
+    assert facts(render(NODE)) == FACTS
 
 
 def test_a_node_of_which_little_is_known_yet() -> None:
-    assert parse('{"metadata": {"name": "gpu-01"}}') == Node("gpu-01")
+    bare = {"name": "gpu-01", "labels": {}, "taints": [], "ready": False, "unschedulable": False, "uid": ""}
+    assert facts('{"metadata": {"name": "gpu-01"}}') == bare
     waiting = {"metadata": {"name": "a"}, "status": {"conditions": [{"type": "Ready", "status": "Unknown"}]}}
-    assert parse(json.dumps(waiting)).ready is False
+    assert facts(json.dumps(waiting))["ready"] is False
 
 
 @pytest.mark.parametrize(
@@ -81,7 +87,7 @@ def test_a_node_of_which_little_is_known_yet() -> None:
 )
 def test_what_is_no_node(text: str, why: str) -> None:
     with pytest.raises(ValueError, match=why):
-        parse(text)
+        facts(text)
 
 
 def test_which_pods_an_eviction_takes_away() -> None:

@@ -90,7 +90,7 @@ class Cards:
 
     def _rows(self, chosen: list[dict[str, str]], fields: list[str]) -> Answer:
         known = {"count": str(len(self.cards))}
-        lines = [", ".join(known.get(field) or values[field] for field in fields) for values in chosen]
+        lines = [", ".join(known.get(field) or values.get(field, "[N/A]") for field in fields) for values in chosen]
         return Answer(0, "".join(f"{line}\n" for line in lines))
 
     def _set(self, values: dict[str, str], words: list[str]) -> tuple[str, int]:

@@ -161,15 +161,19 @@ GPUS = ("GPU-5f1c2a90-0000-4000-8000-000000000001", "GPU-5f1c2a90-0000-4000-8000
 def nvidia_smi(board: Board, argv: tuple[str, ...]) -> Answer:
     if argv[1].startswith("--query-compute-apps"):
         return Answer(0, "".join(f"{GPUS[0]}, {pid}, python3\n" for pid in board.apps))
-    if "mig.mode.current" in argv[1]:
-        rows = (f"{at}, {gpu}, {'Enabled' if gpu in board.mig else 'Disabled'}\n" for at, gpu in enumerate(GPUS))
-        return Answer(0, "".join(rows))
-    assert argv[1] == "--query-gpu=index,uuid,fabric.state,fabric.status", argv
+    option, _equals, fields = argv[1].partition("=")
+    assert option == "--query-gpu", argv
     state = board.state
-    if board.active and board.joins_after > 0:
+    if "fabric.state" in fields and board.active and board.joins_after > 0:
         board.joins_after -= 1
         state = "In Progress, [N/A]"
-    return Answer(0, "".join(f"{at}, {gpu}, {state}\n" for at, gpu in enumerate(GPUS)))
+    place = dict(zip(("fabric.state", "fabric.status"), state.split(", ")))
+    rows = []
+    for at, gpu in enumerate(GPUS):
+        mode = "Enabled" if gpu in board.mig else "Disabled"
+        told = {"index": str(at), "uuid": gpu, "count": str(len(GPUS)), "mig.mode.current": mode, **place}
+        rows.append(", ".join(told.get(field, "[N/A]") for field in fields.split(",")) + "\n")
+    return Answer(0, "".join(rows))
 
 
 def modprobe(host: FakeHost, argv: tuple[str, ...]) -> Answer:

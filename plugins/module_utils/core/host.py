@@ -130,6 +130,10 @@ class Host:
         """
         return self.ask(argv)
 
+    def foretells(self, argv: tuple[str, ...]) -> bool:
+        """Whether steps decide what a program will say to these words: never on the machine itself, which says it."""
+        return False
+
     def which(self, program: str) -> str | None:
         """The path of an executable on the fixed PATH, or None."""
         return shutil.which(program, path=PATH)

@@ -106,6 +106,11 @@ class PredictedHost(Host):
             self._refuse_unknown((program,), "")
         return found
 
+    def foretells(self, argv: tuple[str, ...]) -> bool:
+        """As Host.foretells: by an answer, or in that it is not known."""
+        line = command_line(argv)
+        return line in self._answers or any(_begins(line, declared) for declared in self._programs)
+
     def ask(self, argv: tuple[str, ...], timeout: float = QUESTION_TIMEOUT, stdin: str = "") -> Answer:
         """As Host.ask; a program whose answers a step changes is not asked."""
         declared = self._answered(command_line(argv, stdin))

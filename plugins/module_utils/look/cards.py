@@ -15,7 +15,7 @@ from ..plan.gpu import Gpu, MigDevice
 from .each_gpu import Row
 from .gpu_facts import rows
 from .mig import Tables, device_uuids
-from .smi import listing, parse_list
+from .smi_lists import listing, parse_list
 
 ENABLED = "Enabled"
 

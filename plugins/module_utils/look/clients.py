@@ -12,12 +12,13 @@ import re
 
 from ..core.errors import NotReady, StepFailed, Unreadable
 from ..core.host import Host
-from ..plan.gpu import App, Gpu, Holder, Listed, is_attendant
+from ..plan.gpu import Gpu, Listed
+from ..plan.gpu_users import App, Holder, is_attendant
 from ..plan.holds import Hold, claim, has, resolved
 from ..plan.pci import normal_pci
 from .holds import holds, releasing
 from .nvidia_proc import DRIVER, taken
-from .smi import compute_apps, listing, parse_list
+from .smi_lists import compute_apps, listing, parse_list
 
 GONE = " (deleted)"  # what the kernel adds to the name of a file that was removed since
 # What is open on a GPU that is in use; of MPS a client may have unified memory alone.

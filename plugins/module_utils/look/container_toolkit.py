@@ -16,8 +16,9 @@ from ..plan.smi import MODES
 from .cdi import device_nodes, gone, runtime_folder, vendor_specs
 from .cdi_broken import broken
 from .driver import loaded
-from .smi import listing, parse_list, query
+from .smi import told
 from .smi_faults import NoAnswer
+from .smi_lists import listing, parse_list
 
 SOCKETS = ("/run/nvidia-persistenced/socket", "/run/nvidia-fabricmanager/socket")
 
@@ -47,7 +48,7 @@ def described(host: Host) -> Described:
         gpus=parse_list(text),  # what is no listing is a fault, and no new state of the host
         toolkit=host.ask(("nvidia-ctk", "--version")).out,
         nodes=(*device_nodes(host), *sockets(host)),
-        modes=tuple(f"{row['uuid']} {row['mig.mode.current']}" for row in query(host, MODES)),
+        modes=tuple(f"{row['uuid']} {row['mig.mode.current']}" for row in told(host, MODES)),
         file=file,
         gone=gone(host, mine) if mine is not None and not cdi.faults(mine) else (),
         stamp=host.file(STAMP),

@@ -7,17 +7,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..core.errors import Hung, StepFailed
+from ..core.errors import StepFailed
 from ..core.host import Host
-from ..core.unknown import Unknown, is_known, later
-from ..plan.gpu import Gpu, value
+from ..plan.gpu import DRIVER_GPUS, Gpu, value
 from ..plan.pci import normal_pci
 from ..plan.smi import NAMES
-from . import nvidia_proc, smi
-from .smi_faults import NoAnswer
+from . import smi
 
 Row = dict[str, str]
-BRIEFLY = 10.0  # seconds for one GPU, once all of them together made nvidia-smi hang: the host's lock is held meanwhile
 
 
 def each_gpu(host: Host, fields: tuple[str, ...]) -> tuple[tuple[Gpu, Row], ...]:
@@ -27,73 +24,41 @@ def each_gpu(host: Host, fields: tuple[str, ...]) -> tuple[tuple[Gpu, Row], ...]
     that raises why (see core.unknown), as is that of one which only nvidia-smi's fault names: its UUID here is its PCI
     address. So is the row of a GPU that the driver has taken and nvidia-smi leaves out beside others, and of one that
     does not say which it is: what is set by UUID or by model would go past it.
-    Raises what `smi.query` does where no GPU answers.
+    Raises what `smi.told` does where no GPU answers.
     """
     try:
-        told = tuple(_told(host, row) for row in smi.query(host, fields))
-        return (*told, *_left_out(host, {normal_pci(gpu.pci) for gpu, _row in told})) if told else ()
+        told = tuple(_told(host, row) for row in smi.told(host, fields))
     except StepFailed as fault:
-        known = _from_proc(host)
-        seconds = BRIEFLY if isinstance(fault, Hung) else smi.TIMEOUT
-        rows: list[tuple[Gpu, Any]] = [(gpu, later(_row, host, fields, gpu, seconds)) for gpu in known]
-        if not any(is_known(row) for _named, row in rows):
-            raise fault
-        rows += [(gpu, Unknown(fault)) for gpu in _fallen(fault, known)]
-    return tuple((_gpu(row) if is_known(row) else gpu, row) for gpu, row in rows)
+        from .gpus_alone import one_by_one
 
-
-def _left_out(host: Host, shown: set[str | None]) -> list[tuple[Gpu, Any]]:
-    """The GPUs of the driver that nvidia-smi does not show, though it exits with 0: those that it could not start."""
-    missing = [gpu for gpu in _from_proc(host) if gpu.pci not in shown]
-    why = "does not list it, though the driver has taken it: see the kernel's log for it (NVRM, Xid)"
-    return [
-        (gpu._replace(index=-1), Unknown(StepFailed(f"GPU {gpu.pci} ({gpu.name or 'unknown'}): nvidia-smi {why}")))
-        for gpu in missing
-    ]
-
-
-def _fallen(fault: StepFailed, known: tuple[Gpu, ...]) -> list[Gpu]:
-    """The GPUs that nvidia-smi's fault names and the driver does not show: those that fell off the bus."""
-    named = {normal_pci(address) or address for address in (fault.gpus if isinstance(fault, NoAnswer) else ())}
-    return [Gpu(-1, pci, pci, "") for pci in sorted(named - {gpu.pci for gpu in known})]
+        return one_by_one(host, fields, fault)
+    return (*told, *_left_out(host, {gpu.pci for gpu, _row in told})) if told else ()
 
 
 def _told(host: Host, row: Row) -> tuple[Gpu, Any]:
     """A GPU and its row; of one that is not named in it, what the driver shows of the GPU at its address."""
-    fault = _nameless(row)
-    if fault is None:
-        return _gpu(row), row
-    pci = normal_pci(row["pci.bus_id"])
-    if pci is None:
-        raise fault
-    known = next((gpu for gpu in _from_proc(host) if gpu.pci == pci), Gpu(-1, pci, pci, ""))
-    return known._replace(index=int(row["index"])), Unknown(fault)
+    if names(row):
+        return gpu_of(row), row
+    from .gpus_alone import unnamed
+
+    return unnamed(host, row)
 
 
-def _nameless(row: Row) -> StepFailed | None:
-    """The fault of a row in which a field of NAMES has no value."""
-    for field in NAMES:
-        if value(row[field]) is None or (field == "index" and not row[field].isdecimal()):
-            where = f"GPU {row['index']} ({row['pci.bus_id']})"
-            return StepFailed(f"nvidia-smi prints {row[field]} as the {field} of {where}: see the kernel's log for it")
-    return None
+def _left_out(host: Host, shown: set[str]) -> tuple[tuple[Gpu, Any], ...]:
+    """The GPUs of the driver that nvidia-smi does not show, though it exits with 0: those that it could not start."""
+    known = {normal_pci(pci) for pci in shown}
+    if all(normal_pci(name) in known for name in host.names(DRIVER_GPUS) if normal_pci(name)):
+        return ()
+    from .gpus_alone import left_out
+
+    return left_out(host, known)
 
 
-def _gpu(row: Row) -> Gpu:
+def names(row: Row) -> bool:
+    """Whether a row says which GPU it is of: each field of NAMES has a value."""
+    return all(value(row[field]) is not None for field in NAMES) and row["index"].isdecimal()
+
+
+def gpu_of(row: Row) -> Gpu:
+    """The GPU of a row that names it."""
     return Gpu(int(row["index"]), row["uuid"], row["pci.bus_id"], row["name"])
-
-
-def _row(host: Host, fields: tuple[str, ...], gpu: Gpu, seconds: float) -> Row:
-    row = smi.query(host, fields, gpu.pci, seconds)[0]
-    fault = _nameless(row)
-    if fault:
-        raise fault
-    return row
-
-
-def _from_proc(host: Host) -> tuple[Gpu, ...]:
-    """The GPUs that the driver has taken, a dead one among them; nvidia-smi numbers them by their PCI addresses.
-
-    One whose UUID the driver does not know has its address for it: two of them are two.
-    """
-    return tuple(Gpu(at, gpu.uuid or gpu.pci, gpu.pci, gpu.model) for at, gpu in enumerate(nvidia_proc.taken(host)))

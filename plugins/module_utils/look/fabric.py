@@ -62,5 +62,5 @@ def joined(host: Host) -> tuple[Joined, ...]:
     states = tuple(Joined(*state) for state in fabric_states(host))
     if all((state, status) in ((None, None), ("Completed", "Success")) for _uuid, state, status in states):
         return states
-    modes = {row["uuid"]: value(row["mig.mode.current"]) for row in smi.query(host, MODES)}
+    modes = {row["uuid"]: value(row["mig.mode.current"]) for row in smi.told(host, MODES)}
     return tuple(state for state in states if modes.get(state.uuid) != "Enabled")

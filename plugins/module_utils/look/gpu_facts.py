@@ -15,8 +15,9 @@ from typing import Any, Callable
 from ..core.errors import Fault, NotReady, StepFailed
 from ..core.host import Host
 from ..plan import atoms
-from ..plan.gpu import App, Gpu, Holder, MigDevice
+from ..plan.gpu import Gpu, MigDevice
 from ..plan.gpu_generations import generation
+from ..plan.gpu_users import App, Holder
 from ..plan.holds import Hold, has
 from ..plan.mig import ComputeInstance, GpuInstance, layout_of
 from ..plan.program_version import version_in
@@ -30,8 +31,8 @@ from .fabric import switches
 from .gpu_shares import shares
 from .mig import Tables, device_uuids
 from .nvidia_proc import DRIVER
-from .smi import listing, parse_list
 from .smi_fabric import fabric_states
+from .smi_lists import listing, parse_list
 
 FIELDS = (*NAMES, "mig.mode.current", "count")
 WITH_FABRIC = ("hopper", "blackwell")  # these tell their place in the fabric; before them the switches' driver does

@@ -11,7 +11,8 @@ from ..core.errors import Refused, StepFailed
 from ..core.host import Host
 from ..core.plan import Plan, Todo
 from ..core.unknown import is_known, later
-from ..plan.gpu import LACKING, MODES, Gpu, is_attendant
+from ..plan.gpu import LACKING, MODES, Gpu
+from ..plan.gpu_users import is_attendant
 from ..plan.mig import ALL, OFF, Layout, layout_of
 from ..plan.mig_boot import SERVICE, WANTED_BY
 from ..plan.mig_layout import Settings, is_shown, needs_change

@@ -16,7 +16,7 @@ from ..core.errors import StepFailed, Unreadable
 from ..core.host import Host
 from ..core.unknown import is_known
 from ..plan.devices_seen import Card
-from ..plan.gpu import is_attendant
+from ..plan.gpu_users import is_attendant
 from ..plan.pod_devices import ANY, Account, Holders, Process, key
 from ..plan.pod_resources import METHOD, Use, checkpoint, claims, listed
 from .clients import device_holders

@@ -11,8 +11,7 @@ from ..core.errors import StepFailed
 from ..core.host import Host
 from ..plan.gpu import LACKING
 from ..plan.smi import FABRIC
-from .smi import answered, query
-from .smi_faults import NoAnswer, quoted
+from .smi import answered, knows_no_field, told
 
 
 class FabricState(NamedTuple):
@@ -29,9 +28,9 @@ class FabricState(NamedTuple):
 def fabric_states(host: Host) -> tuple[FabricState, ...]:
     """Of every GPU. Drivers that know no such field are asked for everything that they know of their GPUs."""
     try:
-        rows = query(host, FABRIC)
-    except NoAnswer as fault:
-        if not fault.no_field:
+        rows = told(host, FABRIC)
+    except StepFailed as fault:
+        if not knows_no_field(fault):
             raise
         return parse_fabric(answered(host, "-q", "-x"))
     return tuple(FabricState(row["uuid"], _place(row["fabric.state"]), _place(row["fabric.status"])) for row in rows)
@@ -44,6 +43,8 @@ def _place(text: str) -> str | None:
 def parse_fabric(text: str) -> tuple[FabricState, ...]:
     """Of `nvidia-smi -q -x`, "" for no GPU; raises StepFailed where it is cut off, or a GPU is missing."""
     from xml.etree import ElementTree
+
+    from .smi_faults import quoted
 
     if not text.strip():
         return ()

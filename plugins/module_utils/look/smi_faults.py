@@ -66,7 +66,7 @@ def unanswered(host: Host, answer: Answer, arguments: tuple[str, ...]) -> Except
     versions and says to reboot the node), a lost GPU, and whatever else it says. Unreadable: root is needed.
     """
     said = f"{answer.out}\n{answer.err}"
-    line = " ".join(("nvidia-smi", *arguments))
+    line = " ".join(("nvidia-smi", *map(_short, arguments)))
     for status, text, message in NOT_THERE:
         if answer.rc == status or (text and text in said):
             return NotReady(message)
@@ -77,6 +77,11 @@ def unanswered(host: Host, answer: Answer, arguments: tuple[str, ...]) -> Except
     if answer.rc == 0 and not tells_of_the_dead(answer):
         return None
     return _denied(host, line, said) if DENIED.search(said) else _failed(line, answer.rc, said)
+
+
+def _short(word: str) -> str:
+    """A word of a command line for a message: a list of many fields by its first."""
+    return word if len(word) <= 150 else f"{word[: word.rfind(',', 0, 100)]},..."
 
 
 def _denied(host: Host, line: str, said: str) -> Exception:

@@ -17,7 +17,7 @@ from ..core.errors import NotReady, StepFailed
 from ..core.plan import Answer, Past, Todo
 from ..core.state import STATE
 from ..core.step import File, remove, write
-from . import cdi, smi
+from . import cdi
 from .container_runtime import refuse_link
 from .container_toolkit_config import ENVIRONMENT, OUTPUT, settings_of
 from .files import is_as
@@ -176,7 +176,7 @@ def _generate(todo: Todo, now: Described, past: Past) -> Any:
             f"the specification that nvidia-ctk makes names {', '.join(missing[:3])}, which this host lacks: the old "
             "one stays: see whether the driver's packages are whole"
         )
-    unnamed = _unnamed(spec, now) or _whole_unnamed(spec, now, past)
+    unnamed = _unnamed(spec, now) or _whole_unnamed(spec, now)
     if unnamed:
         raise StepFailed(
             f"nvidia-ctk leaves out {', '.join(unnamed[:3])}, which nvidia-smi -L lists: the old specification stays, "
@@ -202,14 +202,13 @@ def _unnamed(spec: cdi.Spec, now: Described) -> tuple[str, ...]:
     return tuple(uuid for uuid in listed if uuid not in names and "/" not in uuid)
 
 
-def _whole_unnamed(spec: cdi.Spec, now: Described, past: Past) -> tuple[str, ...]:
+def _whole_unnamed(spec: cdi.Spec, now: Described) -> tuple[str, ...]:
     """GPUs that nvidia-smi lists and the specification does not name, those in MIG mode aside."""
     names = set(cdi.device_names(spec))
     missing = tuple(gpu.uuid for gpu in now.gpus if gpu.uuid not in names)
     if not missing:
         return ()
-    rows = [line.split(", ") for line in past.ask(smi.query(smi.MODES)).out.splitlines()]
-    divided = {row[1] for row in rows if len(row) == len(smi.MODES) and row[2].strip() == "Enabled"}
+    divided = {uuid for uuid, _space, mode in (shown.partition(" ") for shown in now.modes) if mode == "Enabled"}
     return tuple(uuid for uuid in missing if uuid not in divided)
 
 

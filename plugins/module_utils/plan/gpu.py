@@ -1,16 +1,13 @@
 # Copyright (c) 2026 bettercompute
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""GPUs as values: what identifies one, how settings select one, and who has it."""
+"""GPUs as values: what identifies one, how settings select one, and what it shows."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
 from fnmatch import fnmatchcase
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from ..core.errors import Refused, StepFailed
 from ..core.plan import Field
 from .pci import normal_pci
 
@@ -29,21 +26,6 @@ class Select(NamedTuple):
 
     kind: str
     value: str | int
-
-
-class Holder(NamedTuple):
-    """A process that has a device node open."""
-
-    pid: int
-    program: str  # "nvidia-persistenced"
-
-
-class App(NamedTuple):
-    """A process that computes on a GPU; of one in a MIG device the GPU is the parent's."""
-
-    gpu_uuid: str
-    pid: int
-    name: str
 
 
 class MigDevice(NamedTuple):
@@ -70,13 +52,6 @@ SELECT: tuple[Field, ...] = (
     Field("model", "model", (str,)),
 )
 
-NOT_ONE = {
-    "uuid": 'not a GPU\'s UUID such as "GPU-5f1c2a90-0000-4000-8000-000000000001"',
-    "pci": 'not a PCI address with its domain such as "0000:17:00.0"',
-    "index": "not an index from 0 on",
-    "model": 'not a pattern over product names such as "*H100*"',
-}
-
 # What nvidia-smi prints for a value that it does not have; in brackets in a query, without them in -q -x.
 NO_VALUE = frozenset(
     (
@@ -94,24 +69,7 @@ NO_VALUE = frozenset(
 # A query prints these for what a GPU does not have; other texts in brackets are a fault of the GPU or of the driver.
 LACKING = frozenset(("[N/A]", "N/A", "[Not Supported]", "Not Supported"))
 MODES = {"Enabled": True, "Disabled": False}  # of MIG, of ECC
-UUID = re.compile(r"GPU-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
-
-# Programs that keep GPUs open without computing on them: they watch or serve them, and a layout may change under them.
-ATTENDANTS = frozenset(
-    (
-        "nvidia-persistenced",
-        "nv-fabricmanager",
-        "nv-hostengine",
-        "dcgm-exporter",
-        "nvidia-device-plugin",
-        "gpu-feature-discovery",
-        "gpu-kubelet-plugin",  # of NVIDIA's DRA driver
-        "nvidia-smi",
-        "nvidia-powerd",
-        "nvidia-imex",
-        "nvlsm",
-    )
-)
+DRIVER_GPUS = "/proc/driver/nvidia/gpus"  # a directory for each that the driver has taken
 
 
 def value(text: str) -> str | None:
@@ -120,39 +78,6 @@ def value(text: str) -> str | None:
     if plain.startswith("[") and plain.endswith("]"):
         return None
     return None if plain in NO_VALUE else plain
-
-
-def no_value(unit: str, gpu: Gpu, what: str, text: str) -> StepFailed:
-    """The fault of a GPU that shows no value where there should be one."""
-    return StepFailed(
-        f"{unit}: nvidia-smi prints {text} as the {what} of GPU {gpu.index} ({gpu.uuid}): see what the kernel log says "
-        "of it (NVRM, Xid), and reset or replace it"
-    )
-
-
-def check_select(given: Mapping[str, Any], where: str) -> Select:
-    """The selector of one mapping with exactly one of uuid, pci, index and model.
-
-    `where` names its place, "mig-layout: gpus[0].select"; raises Refused.
-    """
-    kinds = [field for field in SELECT if given.get(field.wire) is not None]
-    unknown = sorted(set(given) - {field.wire for field in SELECT})
-    if unknown or len(kinds) != 1:
-        found = ", ".join(unknown or [field.wire for field in kinds]) or "nothing"
-        raise Refused(f"{where} takes exactly one of uuid, pci, index and model, not {found}: correct the settings")
-    kind, types = kinds[0].wire, kinds[0].types
-    wanted = given[kind]
-    if type(wanted) not in types or not _is_one(kind, wanted):
-        raise Refused(f"{where}.{kind} is {wanted!r}, {NOT_ONE[kind]}: correct the settings")
-    return Select(kind, wanted)
-
-
-def _is_one(kind: str, wanted: Any) -> bool:
-    if kind == "uuid":
-        return UUID.fullmatch(wanted) is not None
-    if kind == "pci":
-        return normal_pci(wanted) is not None
-    return bool(wanted >= 0 if kind == "index" else wanted.strip())
 
 
 def matches(select: Select, gpu: Gpu) -> bool:
@@ -170,8 +95,3 @@ def matches(select: Select, gpu: Gpu) -> bool:
 def first_match(selects: tuple[Select, ...], gpu: Gpu) -> int | None:
     """The place of the first selector that takes the GPU; None when none does."""
     return next((at for at, select in enumerate(selects) if matches(select, gpu)), None)
-
-
-def is_attendant(program: str) -> bool:
-    """Whether the program watches or serves GPUs; the kernel's short name of it, 15 characters, counts too."""
-    return program in ATTENDANTS or (len(program) == 15 and any(name.startswith(program) for name in ATTENDANTS))

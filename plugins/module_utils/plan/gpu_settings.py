@@ -8,12 +8,12 @@ from __future__ import annotations
 import re
 from typing import Any, NamedTuple
 
-from ..core.errors import NotReady, Refused
+from ..core.errors import NotReady, Refused, StepFailed
 from ..core.plan import Field, Past, Plan, Todo
 from ..core.step import Effect, Step, run
 from ..core.unknown import is_known
 from . import smi
-from .gpu import LACKING, MODES, SELECT, Gpu, Select, check_select, first_match, matches, no_value
+from .gpu import LACKING, MODES, SELECT, Gpu, Select, first_match, matches
 from .settings import strict
 from .unit_names import GPU_SETTINGS as UNIT
 
@@ -111,6 +111,8 @@ def check(given: dict[str, Any]) -> Settings:
     wire = strict(UNIT, FIELDS, given)
     overrides = []
     for number, entry in enumerate(wire.get("gpus", ())):
+        from .gpu_select import check_select
+
         place = f"gpus[{number}]"
         if "select" not in entry:
             raise Refused(f"{UNIT}: {place} has no select: name its GPUs by uuid, pci, index or model")
@@ -210,7 +212,7 @@ def _plan_limit(todo: Todo, gpu: Gpu, card: Card, watts: int) -> bool:
         return False
     limit = _number(card.limit)
     if limit is None:
-        raise no_value(UNIT, gpu, "power limit", card.limit)
+        raise _no_value(gpu, "power limit", card.limit)
     if abs(limit - watts) >= 1:
         action = f"set the power limit of GPU {gpu.index} to {watts} W"
         todo.add(_set(gpu, ("-pl", str(watts)), action, "the power limit"))
@@ -227,7 +229,7 @@ def _plan_ecc(todo: Todo, gpu: Gpu, card: Card, ecc: bool, past: Past) -> bool:
         return False
     for text in (card.ecc, card.ecc_pending):
         if text not in MODES:
-            raise no_value(UNIT, gpu, "ECC mode", text)
+            raise _no_value(gpu, "ECC mode", text)
     set_already = MODES[card.ecc_pending] is ecc
     if not set_already:
         action = f"turn ECC {'on' if ecc else 'off'} on GPU {gpu.index} from its next reset on"
@@ -239,6 +241,12 @@ def _set(gpu: Gpu, arguments: tuple[str, ...], action: str, what: str) -> Step:
     """One setter of nvidia-smi. It exits 0 where it changed nothing: only the next look tells."""
     effect = Effect("program", smi.query_line(QUERIED), f"{what} of GPU {gpu.index} is set")
     return run((smi.SMI, "-i", gpu.uuid, *arguments), action, effects=(effect,), timeout=60.0)
+
+
+def _no_value(gpu: Gpu, what: str, text: str) -> StepFailed:
+    from .gpu_fault import no_value
+
+    return no_value(UNIT, gpu, what, text)
 
 
 def _number(text: str) -> float | None:

@@ -5,35 +5,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from ..core.errors import NotReady, Refused, StepFailed
 from ..core.plan import Past, Todo
 from ..core.unknown import is_known
-from .gpu import LACKING, Gpu, no_value, value
+from .gpu import LACKING, Gpu, value
 from .gpu_generations import generation
 from .gpu_sharing_seen import Card, Now
 from .gpu_sharing_service import Share
+from .mig_applied import is_to_have_mig
 from .unit_names import GPU_SHARING as UNIT
-from .unit_names import MIG_LAYOUT
 
 BEFORE_VOLTA = ("maxwell", "pascal")
-
-
-def is_to_have_mig(applied: Mapping[str, Any], gpu: Gpu) -> bool | None:
-    """Whether the layout of the unit mig-layout, as applied on this host, gives the GPU MIG; None: it says nothing.
-
-    `applied` is what `Past.applied` has: wire settings by unit.
-    """
-    settings = applied.get(MIG_LAYOUT)
-    if settings is None:
-        return None
-    from .mig import OFF
-    from .mig_layout import check
-
-    layout = check(dict(settings)).of(gpu)
-    return None if layout is None else layout.kind != OFF
 
 
 def shares(todo: Todo, now: Now, past: Past, replicas: int) -> tuple[tuple[Share, ...], tuple[Gpu, ...]]:
@@ -84,9 +66,15 @@ def _has_mig(gpu: Gpu, card: Card, now: Now, past: Past) -> bool:
 def _memory(gpu: Gpu, card: Card) -> int:
     """The GPU's memory in MiB; raises StepFailed where one of its values is none."""
     if card.mig not in LACKING and value(card.mig) is None:
-        raise no_value(UNIT, gpu, "MIG mode", card.mig)
+        raise _no_value(gpu, "MIG mode", card.mig)
     if value(card.compute) is None:
-        raise no_value(UNIT, gpu, "compute mode", card.compute)
+        raise _no_value(gpu, "compute mode", card.compute)
     if not card.memory.isdecimal():
-        raise no_value(UNIT, gpu, "memory", card.memory)
+        raise _no_value(gpu, "memory", card.memory)
     return int(card.memory)
+
+
+def _no_value(gpu: Gpu, what: str, text: str) -> StepFailed:
+    from .gpu_fault import no_value
+
+    return no_value(UNIT, gpu, what, text)

@@ -8,12 +8,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
-from .gpu import App, Gpu
+from .gpu import Gpu
 from .gpu_sharing_service import Limits, Programs
 from .smi import NAMES
 from .systemd import RUNS, Systemd, UnitFile
 
 if TYPE_CHECKING:
+    from .gpu_users import App
     from .holds import Hold
 
 
@@ -50,8 +51,9 @@ class Now(NamedTuple):
     """What the host shows. What follows `state` may be a value that raises when it is used (see core.unknown).
 
     `state` is the service's, as systemd says it, "" where it was not asked. `claims` are allocations that have GPUs,
-    `apps` processes that compute. `daemon`: what the daemon answers; where it does not, `said` has why. `mig`: MIG
-    modes by UUID as the unit before leaves them, where that is not seen yet; without an entry it is as `gpus` has it.
+    `apps` processes that compute: both are looked at only where the plan depends on them (gpu_sharing.disturbs).
+    `daemon`: what the daemon answers; where it does not, `said` has why. `mig`: MIG modes by UUID as the unit before
+    leaves them, where that is not seen yet; without an entry it is as `gpus` has it.
     """
 
     systemd: Systemd

@@ -14,7 +14,7 @@ from ..core.errors import NotReady, Refused, StepFailed
 from ..core.plan import Field, Past, Plan, Todo
 from ..core.step import Step
 from ..core.unknown import is_known
-from .gpu import LACKING, MODES, SELECT, Gpu, Select, check_select, first_match, matches
+from .gpu import LACKING, MODES, SELECT, Gpu, Select, first_match, matches
 from .mig import EMPTY, OFF, Layout, parse_layout, shows, text_of
 from .mig_boot import Target, as_they_are, keep_service
 from .mig_state import InTheWay, Now, Seen, Shown, label
@@ -76,6 +76,8 @@ def check(given: dict[str, Any]) -> Settings:
         raise Refused(f"{UNIT}: neither layout nor gpus is given: say how GPUs are to be divided, or take the unit off")
     overrides = []
     for number, entry in enumerate(wire.get("gpus", ())):
+        from .gpu_select import check_select
+
         place = f"{UNIT}: gpus[{number}]"
         if set(entry) != {"select", "layout"}:
             raise Refused(f"{place} needs select, which names its GPUs by uuid, pci, index or model, and layout")

@@ -23,7 +23,7 @@ from .nvidia_nodes import UVM_NODES
 from .unit_names import FABRIC_MANAGER, GPU_SHARING
 
 if TYPE_CHECKING:
-    from .gpu import Holder
+    from .gpu_users import Holder
     from .holds import Hold
 
 AGAIN = "load again"  # what came of loading a module that stood on the former driver

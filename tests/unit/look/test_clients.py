@@ -24,7 +24,8 @@ from ansible_collections.bettercompute.bcd.plugins.module_utils.look.clients imp
     gpu_nodes,
     users,
 )
-from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.gpu import Gpu, Holder
+from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.gpu import Gpu
+from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.gpu_users import Holder
 from tests.unit.fake_host import FakeHost
 
 A, B = (f"GPU-5f1c2a90-0000-4000-8000-00000000000{at}" for at in (1, 2))

@@ -14,6 +14,7 @@ from ansible_collections.bettercompute.bcd.plugins.module_utils.core.plan import
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.records import Records
 from ansible_collections.bettercompute.bcd.plugins.module_utils.front.info import inventory
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.files import HEADER
+from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.smi import FABRIC, query
 from tests.gpu.fake import GpuHost, gpu_host
 from tests.gpu.model import Fault, Machine
 from tests.unit.fake_host import FakeHost, Program
@@ -286,7 +287,7 @@ def test_the_fabric() -> None:
 def test_an_older_board_has_switches_and_gpus_that_say_nothing() -> None:
     host = machine("A100-40GB")
     assert facts(host)["fabric"] == {}
-    assert not any("fabric" in word for argv in host.asked for word in argv)
+    assert query(FABRIC) not in host.asked
     host.put("/proc/driver/nvidia-nvswitch/devices/0000:05:00.0/information", "BIOS Version: 92.10\n")
     assert facts(host)["fabric"] == {"switches": 1, "gpus": {}}
 

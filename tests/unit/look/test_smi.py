@@ -18,10 +18,11 @@ from ansible_collections.bettercompute.bcd.plugins.module_utils.core.errors impo
 )
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.plan import Answer
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.predict import PredictedHost
-from ansible_collections.bettercompute.bcd.plugins.module_utils.look import smi, smi_fabric
+from ansible_collections.bettercompute.bcd.plugins.module_utils.look import smi, smi_fabric, smi_lists
 from ansible_collections.bettercompute.bcd.plugins.module_utils.look.each_gpu import each_gpu
 from ansible_collections.bettercompute.bcd.plugins.module_utils.look.smi_faults import unanswered
-from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.gpu import App, Gpu, Listed, MigDevice, value
+from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.gpu import Gpu, Listed, MigDevice, value
+from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.gpu_users import App
 from tests import captures
 from tests.captures import Command, session
 from tests.unit.fake_host import FakeHost
@@ -37,6 +38,20 @@ def saying(*answers: Answer) -> FakeHost:
     """A host whose nvidia-smi gives these answers in turn, the last of them for ever."""
     left = list(answers)
     return FakeHost(programs={"nvidia-smi": lambda _host, _argv: left.pop(0) if len(left) > 1 else left[0]})
+
+
+def of_fields(answer: Answer, argv: tuple[str, ...]) -> Answer:
+    """An answer whose rows are those of smi.GPUS, as nvidia-smi gives it to the fields that are asked for."""
+    rows = [dict(zip(smi.GPUS, line.split(", "))) for line in answer.out.splitlines()]
+    if not all(len(row) == len(smi.GPUS) for row in rows):
+        return answer
+    asked = argv[1].partition("=")[2].split(",")
+    return answer._replace(out="".join(", ".join(row.get(name, "[N/A]") for name in asked) + "\n" for row in rows))
+
+
+def showing(answer: Answer) -> FakeHost:
+    """A host whose nvidia-smi shows these GPUs, whatever fields of them it is asked for."""
+    return FakeHost(programs={"nvidia-smi": lambda _host, argv: of_fields(answer, argv)})
 
 
 def failing(name: str, fail: str) -> Command:
@@ -68,25 +83,25 @@ DEVICES = {
 def test_the_listing_of_every_generation(name: str) -> None:
     whole, parted = [one for one in session(name) if one.line == "nvidia-smi -L" and not one.fail]
     gpus = tuple(Listed(at, "NVIDIA A100-SXM4-40GB", f"GPU-12345678-1234-1234-1234-12345678000{at}") for at in range(8))
-    assert smi.parse_list(smi.listing(saying(whole.answer))) == gpus
+    assert smi_lists.parse_list(smi_lists.listing(saying(whole.answer))) == gpus
     mine = gpus[0]._replace(devices=tuple(DEVICES[name]))
-    assert smi.parse_list(smi.listing(saying(parted.answer))) == (mine, *gpus[1:])
+    assert smi_lists.parse_list(smi_lists.listing(saying(parted.answer))) == (mine, *gpus[1:])
 
 
 def test_the_listing_of_other_machines() -> None:
     h100 = session("smi550_mig_disabled_states")[0]
-    assert [gpu.name for gpu in smi.parse_list(h100.text)] == ["NVIDIA H100 80GB HBM3"] * 8
+    assert [gpu.name for gpu in smi_lists.parse_list(h100.text)] == ["NVIDIA H100 80GB HBM3"] * 8
     balanced, shared = [one for one in session("smi550_mig_instances_and_errors") if one.line == "nvidia-smi -L"]
-    assert [device.profile for device in smi.parse_list(balanced.text)[0].devices] == [
+    assert [device.profile for device in smi_lists.parse_list(balanced.text)[0].devices] == [
         "3g.40gb",
         "2g.20gb",
         "1g.10gb",
         "1g.10gb",
     ]
-    assert smi.parse_list(shared.text)[0].devices[2] == MigDevice(
+    assert smi_lists.parse_list(shared.text)[0].devices[2] == MigDevice(
         "2c.7g.80gb", 2, "MIG-1925cca8-156d-510a-b21f-9658902bf23f"
     )
-    assert smi.parse_list(session("real_mig_session_a30_535")[-1].text) == (
+    assert smi_lists.parse_list(session("real_mig_session_a30_535")[-1].text) == (
         Listed(
             0,
             "NVIDIA A30",
@@ -111,7 +126,7 @@ def test_the_listing_of_other_machines() -> None:
 )
 def test_a_line_of_the_listing_that_has_no_place_is_named(line: str) -> None:
     with pytest.raises(StepFailed) as fault:
-        smi.parse_list(line + "\n")
+        smi_lists.parse_list(line + "\n")
     assert " ".join(line.split()) in fault.value.message
 
 
@@ -212,7 +227,7 @@ def test_no_gpu_is_no_row() -> None:
         assert (recorded.rc, smi.query(saying(recorded.answer), ("index",))) == (6, ())
         assert smi.gpus(saying(recorded.answer)) == ()
         listed = next(one for one in session(name) if one.fail == "nogpu" and one.line.endswith("-L"))
-        assert (listed.rc, smi.listing(saying(listed.answer))) == (0, "")
+        assert (listed.rc, smi_lists.listing(saying(listed.answer))) == (0, "")
 
 
 @pytest.mark.parametrize(
@@ -246,7 +261,7 @@ def test_one_gpu_that_was_asked_for_and_does_not_answer() -> None:
 
 def test_the_gpus() -> None:
     text = "0, GPU-1, 00000000:17:00.0, NVIDIA A30, 2\n1, GPU-2, 00000000:65:00.0, NVIDIA L40S, 2\n"
-    assert smi.gpus(saying(Answer(0, text))) == (
+    assert smi.gpus(showing(Answer(0, text))) == (
         Gpu(0, "GPU-1", "00000000:17:00.0", "NVIDIA A30"),
         Gpu(1, "GPU-2", "00000000:65:00.0", "NVIDIA L40S"),
     )
@@ -270,7 +285,7 @@ def test_a_gpu_that_fell_off_its_bus_is_listed_among_the_others(answer: Answer) 
         "00000000:65:00.0": Answer(255, LOST),
         "00000000:CA:00.0": Answer(0, "2, GPU-3, 00000000:CA:00.0, NVIDIA A30, 3\n"),
     }
-    host = FakeHost(programs={"nvidia-smi": lambda _host, argv: rows.get(argv[-1], answer)})
+    host = FakeHost(programs={"nvidia-smi": lambda _host, argv: of_fields(rows.get(argv[-1], answer), argv)})
     for at, address in enumerate(("0000:17:00.0", "0000:65:00.0", "0000:ca:00.0"), 1):
         host.put(
             f"/proc/driver/nvidia/gpus/{address}/information",
@@ -285,7 +300,8 @@ def test_a_gpu_that_fell_off_its_bus_is_listed_among_the_others(answer: Answer) 
 
 def test_gpus_that_the_driver_could_not_start_are_told_apart_by_their_addresses() -> None:
     rows = {"00000000:17:00.0": Answer(0, "0, GPU-1, 00000000:17:00.0, NVIDIA A30, 1\n")}
-    host = FakeHost(programs={"nvidia-smi": lambda _host, argv: rows.get(argv[-1], Answer(255, LOST))})
+    lost = Answer(255, LOST)
+    host = FakeHost(programs={"nvidia-smi": lambda _host, argv: of_fields(rows.get(argv[-1], lost), argv)})
     unknown = "GPU-????????-????-????-????-????????????"
     for address, uuid in (("0000:17:00.0", "GPU-1"), ("0000:65:00.0", unknown), ("0000:ca:00.0", unknown)):
         text = f"Model: \t\t NVIDIA A30\nGPU UUID: \t {uuid}\nDevice Minor: \t 0\n"
@@ -296,7 +312,7 @@ def test_gpus_that_the_driver_could_not_start_are_told_apart_by_their_addresses(
 def test_a_dead_gpu_beside_an_answer_of_none_is_no_host_without_gpus() -> None:
     for status in (0, 6):
         host = saying(Answer(status, "No devices were found\n", LOST))
-        for look in (smi.gpus, smi.listing, smi.compute_apps):
+        for look in (smi.gpus, smi_lists.listing, smi_lists.compute_apps):
             with pytest.raises(StepFailed, match="Unable to determine the device handle"):
                 look(host)
 
@@ -308,7 +324,7 @@ def test_a_gpu_that_does_not_say_which_it_is_is_known_by_its_address() -> None:
         "1, [Unknown Error], 00000000:65:00.0, [Unknown Error], 3\n"
         "2, [Unknown Error], 00000000:CA:00.0, NVIDIA A30, 3\n"
     )
-    host = saying(Answer(0, rows))
+    host = showing(Answer(0, rows))
     told = "Model: \t\t NVIDIA L40S\nGPU UUID: \t GPU-2\nDevice Minor: \t 1\n"
     host.put("/proc/driver/nvidia/gpus/0000:65:00.0/information", told)
     found = each_gpu(host, smi.GPUS)
@@ -330,7 +346,8 @@ def test_a_single_gpu_that_answers_without_its_name_fails_by_itself() -> None:
         "00000000:17:00.0": Answer(0, "0, GPU-1, 00000000:17:00.0, NVIDIA A30, 2\n"),
         "00000000:65:00.0": Answer(0, "[GPU is lost], [GPU is lost], 00000000:65:00.0, [GPU is lost], 2\n"),
     }
-    host = FakeHost(programs={"nvidia-smi": lambda _host, argv: rows.get(argv[-1], Answer(255, LOST))})
+    lost = Answer(255, LOST)
+    host = FakeHost(programs={"nvidia-smi": lambda _host, argv: of_fields(rows.get(argv[-1], lost), argv)})
     for at, address in enumerate(("0000:17:00.0", "0000:65:00.0"), 1):
         text = f"Model: \t\t NVIDIA A30\nGPU UUID: \t GPU-{at}\nDevice Minor: \t {at}\n"
         host.put(f"/proc/driver/nvidia/gpus/{address}/information", text)
@@ -354,7 +371,8 @@ class Hangs(FakeHost):
 
 def test_where_nvidia_smi_hangs_each_gpu_is_asked_briefly() -> None:
     """The host's lock is held meanwhile: eight GPUs at a minute each would be nine minutes a look."""
-    host = Hangs(programs={"nvidia-smi": lambda _host, _argv: Answer(0, "0, GPU-1, 00000000:17:00.0, NVIDIA A30, 1\n")})
+    answer = Answer(0, "0, GPU-1, 00000000:17:00.0, NVIDIA A30, 1\n")
+    host = Hangs(programs={"nvidia-smi": lambda _host, argv: of_fields(answer, argv)})
     for at in range(8):
         text = f"Model: \t\t NVIDIA A30\nGPU UUID: \t GPU-{at}\nDevice Minor: \t {at}\n"
         host.put(f"/proc/driver/nvidia/gpus/0000:{at:02x}:00.0/information", text)
@@ -375,11 +393,11 @@ def test_compute_processes_name_the_parent_gpu() -> None:
 def test_compute_processes() -> None:
     text = "GPU-1, 4242, /usr/bin/python3, with, commas\nGPU-1, 4243, [Insufficient Permissions]\n"
     host = saying(Answer(0, text))
-    assert smi.compute_apps(host) == (
+    assert smi_lists.compute_apps(host) == (
         App("GPU-1", 4242, "/usr/bin/python3, with, commas"),
         App("GPU-1", 4243, "[Insufficient Permissions]"),
     )
-    smi.compute_apps(host, "GPU-1")
+    smi_lists.compute_apps(host, "GPU-1")
     query = ("nvidia-smi", "--query-compute-apps=gpu_uuid,pid,process_name", "--format=csv,noheader")
     assert host.asked == [query, (*query, "-i", "GPU-1")]
 
@@ -387,14 +405,14 @@ def test_compute_processes() -> None:
 def test_an_idle_machine_and_one_without_a_gpu_have_no_compute_process() -> None:
     for idle in (session("smi470_compute_apps_mig")[2], session("smi550_query_gpu")[17]):
         assert "--query-compute-apps" in idle.line
-        assert (idle.text, smi.compute_apps(saying(idle.answer))) == ("", ())
-    assert smi.compute_apps(saying(Answer(6, "No devices were found\n"))) == ()
+        assert (idle.text, smi_lists.compute_apps(saying(idle.answer))) == ("", ())
+    assert smi_lists.compute_apps(saying(Answer(6, "No devices were found\n"))) == ()
 
 
 @pytest.mark.parametrize("text", ["GPU-1, 4242\n", "GPU-1, x, python3\n", "python3\n"])
 def test_a_process_that_is_none_is_named(text: str) -> None:
     with pytest.raises(StepFailed):
-        smi.compute_apps(saying(Answer(0, text)))
+        smi_lists.compute_apps(saying(Answer(0, text)))
 
 
 # -- the fabric
@@ -460,7 +478,7 @@ def test_what_the_driver_still_has_to_bring_is_waited_for(fail: str, words: str)
 
 
 def test_nvidia_smi_that_is_not_installed_is_waited_for() -> None:
-    for ask in (smi.gpus, smi.listing, smi.compute_apps):
+    for ask in (smi.gpus, smi_lists.listing, smi_lists.compute_apps):
         with pytest.raises(NotReady, match="nvidia-smi is not installed yet"):
             ask(FakeHost())
 
@@ -548,8 +566,8 @@ def test_every_question_is_bounded() -> None:
 
     host = Clocked(programs={"nvidia-smi": lambda _host, _argv: Answer(6, "No devices were found\n")})
     smi.gpus(host)
-    smi.listing(host)
-    smi.compute_apps(host)
+    smi_lists.listing(host)
+    smi_lists.compute_apps(host)
     assert seen == [60.0, 60.0, 60.0]
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.errors import StepFailed
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.plan import Answer
-from ansible_collections.bettercompute.bcd.plugins.module_utils.look import mig, smi
+from ansible_collections.bettercompute.bcd.plugins.module_utils.look import mig, smi, smi_lists
 from tests.captures import names, session
 from tests.unit.fake_host import FakeHost
 
@@ -37,7 +37,7 @@ def recorded(options: dict[str, Parse], mark: str) -> list[tuple[str, Parse, str
 
 ALL_TABLES = recorded(TABLES, "|")
 ALL_PLACEMENTS = recorded({"-lgipp": mig.parse_lgipp}, "{")
-ALL_LISTS = recorded({"-L": smi.parse_list}, "UUID")
+ALL_LISTS = recorded({"-L": smi_lists.parse_list}, "UUID")
 
 
 def each(listings: list[tuple[str, Parse, str]]) -> pytest.MarkDecorator:
@@ -97,7 +97,7 @@ def test_a_spoilt_line_gives_as_many_rows_or_a_fault(where: str, parse: Parse, t
         found = parsed(parse, joined([*lines[:at], "".join(spoilt), *lines[at + 1 :]]))
         if found is None:
             continue
-        if parse is smi.parse_list:
+        if parse is smi_lists.parse_list:
             assert [len(gpu.devices) for gpu in found] == [len(gpu.devices) for gpu in whole], (where, spoilt)
         assert len(found) == len(whole), (where, spoilt)
 

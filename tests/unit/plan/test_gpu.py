@@ -14,13 +14,13 @@ from ansible_collections.bettercompute.bcd.plugins.module_utils.plan import gpu 
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.gpu import (
     Gpu,
     Select,
-    check_select,
     first_match,
-    is_attendant,
     matches,
     value,
 )
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.gpu_generations import generation
+from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.gpu_select import check_select
+from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.gpu_users import is_attendant
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.pci import normal_pci
 from tests import captures
 

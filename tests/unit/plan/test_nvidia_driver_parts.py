@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.gpu import Holder
+from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.gpu_users import Holder
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.nvidia_driver_swap import (
     Module,
     Use,

@@ -18,6 +18,7 @@ from ansible_collections.bettercompute.bcd.plugins.module_utils.core.predict imp
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.records import Records
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.runner import Goal, converge
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.step import Effect, run
+from ansible_collections.bettercompute.bcd.plugins.module_utils.look.smi_fabric import fabric_states
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan import fabric_manager as planner
 from ansible_collections.bettercompute.bcd.plugins.module_utils.units.fabric_manager import UNIT
 from tests.unit import promises
@@ -484,13 +485,10 @@ def test_a_gpu_in_mig_mode_has_no_links_and_is_not_waited_for() -> None:
 
 
 def test_the_question_for_the_fabric_is_the_one_whose_answer_a_start_changes() -> None:
-    host = nvswitch()
-    assert go(host).state == "converged"
-    (asked,) = {argv for argv in host.asked if "fabric.state" in argv[1]}
     seen = PredictedHost(nvswitch())
     converge(Goal(UNIT, {}), seen, Records(seen))
     with pytest.raises(NotKnownYet, match="Fabric Manager has started"):
-        seen.ask(asked)
+        fabric_states(seen)
 
 
 # -- NVLink 5

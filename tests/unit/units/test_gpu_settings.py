@@ -14,6 +14,7 @@ from ansible_collections.bettercompute.bcd.plugins.module_utils.core.plan import
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.predict import PredictedHost
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.records import Records
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.runner import Goal, converge
+from ansible_collections.bettercompute.bcd.plugins.module_utils.look import smi
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan import gpu_settings as planner
 from ansible_collections.bettercompute.bcd.plugins.module_utils.units.gpu_settings import UNIT
 from tests.unit.fake_host import FakeHost
@@ -25,7 +26,6 @@ NO_DRIVER = (
     "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver. Make sure that the latest NVIDIA "
     "driver is installed and running.\n\n"
 )
-PL = "--query-gpu=" + ",".join(planner.QUERIED)
 
 
 def host_of(*cards: dict[str, str]) -> tuple[FakeHost, Cards]:
@@ -274,7 +274,7 @@ def test_a_gpu_with_a_fault_for_a_value_fails_by_itself(text: str) -> None:
 def test_a_query_that_fails_for_one_gpu_is_asked_of_each() -> None:
     host, gpus = host_of(card(0), card(1), card(2))
     lost = "Unable to determine the device handle for GPU1: 0000:1B:00.0: GPU is lost.  Reboot the system to recover\n"
-    gpus.faults[f"nvidia-smi {PL} --format=csv,noheader,nounits -i 00000000:1B:00.0"] = Answer(15, lost)
+    gpus.faults["--format=csv,noheader,nounits -i 00000000:1B:00.0"] = Answer(15, lost)
     whole = Answer(15, lost)
     host.programs["nvidia-smi"] = lambda seen, argv: whole if "-i" not in argv else gpus(seen, argv)
     outcome = go(UNIT, host, {"powerLimitWatts": 500})
@@ -400,10 +400,12 @@ def test_our_effects_name_the_line_that_the_look_asks() -> None:
     host, _gpus = host_of(card(0))
     predicted = PredictedHost(host)
     converge(Goal(UNIT, {"powerLimitWatts": 500}), predicted, Records(predicted))
-    line = host.asked[0]
-    assert line[:2] == ("nvidia-smi", PL)
+    (row,) = smi.told(host, planner.QUERIED)
+    assert row["power.limit"] == "700.00"
     with pytest.raises(NotKnownYet, match="the power limit of GPU 0 is set"):
-        predicted.ask(line)
+        smi.told(predicted, planner.QUERIED)
+    others = ("index", "uuid", "pci.bus_id", "name", "power.limit")  # of a unit that does not care for our steps
+    assert smi.told(predicted, others) == smi.told(host, others)
 
 
 def test_a_selected_index_is_what_a_line_says() -> None:

@@ -67,7 +67,7 @@ def played(module: Any, root: str) -> Any:
             """Call a daemon of the machine: it answers with nothing, or is not there."""
             fault = kubernetes.silence(root, path)
             if fault:
-                raise module.StepFailed(f"{path} cannot be asked for {method}: {fault}: see that it runs")
+                raise _failure(module)(f"{path} cannot be asked for {method}: {fault}: see that it runs")
             return b""
 
         def get(self, url: str, timeout: float, ca: str = "", certificate: str = "") -> Any:
@@ -103,6 +103,11 @@ def played(module: Any, root: str) -> Any:
                     drop(root, standins.HANG)
 
     return Host
+
+
+def _failure(module: Any) -> Any:
+    """The class StepFailed of `core.errors` beside `module`."""
+    return sys.modules[f"{module.__package__}.errors"].StepFailed  # type: ignore[attr-defined]
 
 
 def _mapped(module: Any, root: str) -> Any:
@@ -170,8 +175,8 @@ def _mapped(module: Any, root: str) -> Any:
             command = (sys.executable, "-ISc", MAPPED_PROGRAM, LIBRARY, root, *argv)
             try:
                 return super()._spawn(command, timeout, stdin)
-            except module.StepFailed as fault:
-                raise module.StepFailed(str(fault).replace(" ".join(command), " ".join(argv))) from None
+            except _failure(module) as fault:
+                raise _failure(module)(str(fault).replace(" ".join(command), " ".join(argv))) from None
 
     return Mapped
 

@@ -7,26 +7,26 @@ from __future__ import annotations
 
 import errno
 import os
-import shutil
-import signal
 import stat
-import subprocess
-import tempfile
 import time
-from typing import Any, Callable
 
 from . import rootfs
-from .errors import Hung, StepFailed, Unreadable
-from .plan import Answer, Ask
-from .step import File, Step, program_of
+from .errors import Unreadable
+from .seen import Answer, File
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable
+
+    from .seen import Ask
+    from .step import Step
 
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+FOLDERS = PATH.split(":")
 ABSENT = (errno.ENOENT, errno.ENOTDIR, errno.ENODEV, errno.ESRCH)  # the last: a process that ended
-DECLINES = (errno.EINVAL, errno.ERANGE, errno.EPERM, errno.EACCES, errno.EOPNOTSUPP)  # of a value
 QUESTION_TIMEOUT = 60.0
-MOST_SAID = 600  # characters of what a failed program said
-# A package manager killed half-way leaves a broken database: it is asked to stop, and left alone.
-PATIENT = frozenset(("apt-get", "apt", "dpkg", "dnf", "yum", "rpm", "zypper", "rpm-ostree", "transactional-update"))
+ENVIRONMENT = {"PATH": PATH, "LC_ALL": "C", "LANG": "C", "HOME": "/root", "DEBIAN_FRONTEND": "noninteractive"}
+READ_AT_ONCE = 1 << 16  # bytes
 
 
 class Host:
@@ -40,10 +40,13 @@ class Host:
     def read(self, path: str) -> str | None:
         """The text of a file (bytes that are not UTF-8 survive as surrogates), None when absent."""
         try:
-            with open(path, encoding="utf-8", errors="surrogateescape", opener=_open_at_once) as source:
-                if stat.S_ISFIFO(os.fstat(source.fileno()).st_mode):
+            source = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # a named pipe would hold us for ever
+            try:
+                if stat.S_ISFIFO(os.fstat(source).st_mode):
                     raise Unreadable(f"{path} is a named pipe, which nothing may make us wait for: remove it")
-                return source.read()
+                return _all_of(source).decode("utf-8", "surrogateescape")
+            finally:
+                os.close(source)
         except ValueError:
             return None
         except OSError as fault:
@@ -136,7 +139,9 @@ class Host:
 
     def which(self, program: str) -> str | None:
         """The path of an executable on the fixed PATH, or None."""
-        return shutil.which(program, path=PATH)
+        if "/" in program:
+            return program if _runs(program) else None
+        return next((path for folder in FOLDERS if _runs(path := f"{folder}/{program}")), None)
 
     def ask(self, argv: tuple[str, ...], timeout: float = QUESTION_TIMEOUT, stdin: str = "") -> Answer:
         """Run a program that changes nothing; a missing program answers 127, one that hangs fails the look."""
@@ -144,6 +149,9 @@ class Host:
 
     def answer(self, question: Ask) -> Answer:
         """Answer a planner's question over private temporary files."""
+        import shutil
+        import tempfile
+
         folder = tempfile.mkdtemp(prefix="bcd-ask-")
         try:
             argv = question.argv
@@ -192,22 +200,9 @@ class Host:
 
     def apply(self, step: Step) -> None:
         """Do what the step says; raises StepFailed."""
-        try:
-            if step.kind == "write":
-                self.write(step.path, step.text, step.mode)
-            elif step.kind == "remove":
-                self.remove(step.path)
-            elif step.kind == "set":
-                self.set(step.path, step.text)
-            else:
-                self.act(step)
-        except OSError as fault:
-            declined = step.kind == "set" and fault.errno in DECLINES
-            message = f"cannot {step.action}: {fault.strerror or fault}{advice(fault)}"
-            raise StepFailed(message, declined=declined) from None
-        except UnicodeEncodeError:
-            message = f"cannot {step.action}: it has half a character, which no file holds: correct what it is made of"
-            raise StepFailed(message, retryable=False) from None
+        from .act import apply
+
+        apply(self, step)
 
     def write(self, path: str, text: str, mode: int) -> None:
         """Replace a file, atomically, under directories that only root can write."""
@@ -227,61 +222,43 @@ class Host:
 
     def act(self, step: Step) -> None:
         """Run a program that changes the machine."""
-        answer = self._spawn(step.argv, step.timeout, step.text)
-        if answer.rc not in step.ok:
-            said = _end(" ".join((answer.err.strip() or answer.out.strip()).split())) or "it said nothing"
-            raise StepFailed(f"cannot {step.action}: {' '.join(step.argv)} exited with {answer.rc}: {said}")
+        from .act import judge
+
+        judge(step, self._spawn(step.argv, step.timeout, step.text))
 
     def _spawn(self, argv: tuple[str, ...], timeout: float, stdin: str) -> Answer:
-        environment = {"PATH": PATH, "LC_ALL": "C", "LANG": "C", "HOME": "/root", "DEBIAN_FRONTEND": "noninteractive"}
-        try:
-            # The helper and the agent run this without AnsibleModule, whose run_command knows neither a process group
-            # nor a timeout.
-            child = subprocess.Popen(  # pylint: disable=ansible-bad-function
-                argv,
-                stdin=subprocess.PIPE if stdin else subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                env=environment,
-                cwd="/",
-                start_new_session=True,
-                executable=self.which(argv[0]) or argv[0],
-            )
-        except FileNotFoundError:
-            return Answer(127, "", f"{argv[0]}: no such program")
-        try:
-            out, err = child.communicate(stdin.encode() if stdin else None, timeout=timeout)
-        except subprocess.TimeoutExpired:
-            _stop(child, program_of(argv)[0])
-            raise Hung(f"{' '.join(argv)} did not end within {timeout:g} seconds: see what it waits for") from None
-        return Answer(child.returncode, out.decode("utf-8", "replace"), err.decode("utf-8", "replace"))
+        from .spawn import spawned
+
+        path = self.which(argv[0]) or argv[0]
+        if "/" in path:
+            try:
+                return spawned(path, argv, timeout, stdin, ENVIRONMENT)
+            except FileNotFoundError:
+                pass
+        return Answer(127, "", f"{argv[0]}: no such program")
 
 
-def _stop(child: subprocess.Popen[bytes], program: str) -> None:
-    """Ask the whole process group to end, then make it, unless it is a package manager."""
-    for sign in (signal.SIGTERM,) if program in PATIENT else (signal.SIGTERM, signal.SIGKILL):
-        try:
-            os.killpg(child.pid, sign)
-            child.communicate(timeout=10)
-            return
-        except (ProcessLookupError, subprocess.TimeoutExpired):
-            continue
+def _all_of(source: int) -> bytes:
+    """What can be read from an open file; a file of /proc says nothing of its size, and is read to its end too."""
+    found = data = os.read(source, READ_AT_ONCE)
+    while data:
+        data = os.read(source, READ_AT_ONCE)
+        found += data
+    return found
 
 
-def _end(said: str) -> str:
-    """The end of what a program said, in whole words: half a secret is none that could be masked."""
-    return said if len(said) <= MOST_SAID else said[-MOST_SAID:].partition(" ")[2] or "..."
+def _runs(path: str) -> bool:
+    """Whether it is a file that this account may execute."""
+    try:
+        return stat.S_ISREG(os.stat(path).st_mode) and os.access(path, os.X_OK)
+    except (OSError, ValueError):
+        return False
 
 
 def _unreadable(path: str, fault: OSError) -> Unreadable:
     return Unreadable(
         f"cannot read {path}: {fault.strerror}{advice(fault)}", denied=fault.errno in (errno.EACCES, errno.EPERM)
     )
-
-
-def _open_at_once(path: str, flags: int) -> int:
-    """Open for reading without waiting for anyone: a named pipe in a file's place would hold the pass for ever."""
-    return os.open(path, flags | os.O_NONBLOCK)
 
 
 def advice(fault: OSError) -> str:

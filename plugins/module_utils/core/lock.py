@@ -8,13 +8,14 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 
 from . import rootfs
 from .errors import StepFailed
-from .host import Host, advice
 from .state import STATE
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from .host import Host
 
 PATH = STATE + "/lock"  # 0600 in root's directory: no other account can hold it
 WAIT = 120.0  # seconds
@@ -24,21 +25,38 @@ class Held(StepFailed):
     """Another pass has the lock."""
 
 
-@contextmanager
-def only_pass(host: Host, what: str, wait: float = WAIT) -> Iterator[None]:
+class only_pass:  # noqa: N801 - a function to those who use it; contextlib would cost each pass its import
     """Hold the host's lock as `what` ("host_section"); raises Held naming the holder after `wait` seconds."""
+
+    def __init__(self, host: Host, what: str, wait: float = WAIT) -> None:
+        self._host, self._what, self._wait = host, what, wait
+        self._lock = -1
+
+    def __enter__(self) -> None:
+        try:
+            self._lock = rootfs.open_lock(PATH)
+        except OSError as fault:
+            from .host import advice
+
+            raise StepFailed(f"cannot open {PATH}: {fault.strerror}{advice(fault)}") from None
+        try:
+            _acquire(self._host, self._lock, self._wait)
+            _sign(self._lock, self._what)
+        except BaseException:
+            os.close(self._lock)
+            raise
+
+    def __exit__(self, *_fault: object) -> None:
+        os.close(self._lock)
+
+
+def _sign(lock: int, what: str) -> None:
+    """Leave a name for those who wait; a full disk must not stop a pass that writes nothing."""
     try:
-        lock = rootfs.open_lock(PATH)
-    except OSError as fault:
-        raise StepFailed(f"cannot open {PATH}: {fault.strerror}{advice(fault)}") from None
-    try:
-        _acquire(host, lock, wait)
-        with suppress(OSError):  # the name is for those who wait: a full disk must not stop a pass that writes nothing
-            os.ftruncate(lock, 0)
-            os.pwrite(lock, f"{what}, process {os.getpid()}\n".encode(), 0)
-        yield
-    finally:
-        os.close(lock)
+        os.ftruncate(lock, 0)
+        os.pwrite(lock, f"{what}, process {os.getpid()}\n".encode(), 0)
+    except OSError:
+        pass
 
 
 def _acquire(host: Host, lock: int, wait: float) -> None:

@@ -5,10 +5,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any, NamedTuple
+else:
+    from .named import NamedTuple
 
-from .plan import Condition, Pending
+# How much of what runs on the host a step disturbs, mildest first; `reboot` is never run.
+DISRUPTIONS = ("none", "service", "gpu", "reboot")
+
+
+class Pending(NamedTuple):
+    """Something the unit waits for. `reason` is RebootRequired, Busy, NotReady or HeldBack."""
+
+    reason: str
+    message: str
+    lane: str = ""
+
+
+class Condition(NamedTuple):
+    """A fault or a fact that others act on, such as FabricManagerDown; `status` is "true" while it lasts."""
+
+    type: str
+    status: str
+    reason: str
+    message: str
 
 
 class Done(NamedTuple):

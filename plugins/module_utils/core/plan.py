@@ -10,78 +10,23 @@ from contextlib import contextmanager
 from typing import Any, Callable, NamedTuple
 
 from .errors import NotKnownYet, NotReady, StepFailed
-from .secret import Given
+from .outcome import Condition, Pending
+from .past import Past, Question
+from .seen import Answer, Ask
 from .step import Step, fail, known_after
 
-
-class Pending(NamedTuple):
-    """Something the unit waits for. `reason` is RebootRequired, Busy, NotReady or HeldBack."""
-
-    reason: str
-    message: str
-    lane: str = ""
-
-
-class Condition(NamedTuple):
-    """A fault or a fact that others act on, such as FabricManagerDown; `status` is "true" while it lasts."""
-
-    type: str
-    status: str
-    reason: str
-    message: str
-
-
-class Answer(NamedTuple):
-    """What a read-only program said: its exit status, standard output and standard error."""
-
-    rc: int
-    out: str
-    err: str = ""
-
-
-class Ask(NamedTuple):
-    """A read-only question about a planner's own candidate: `{name}` in argv stands for the private file `name`."""
-
-    argv: tuple[str, ...]
-    files: tuple[tuple[str, str], ...] = ()
-
-
-class Question(Exception):
-    """Raised by `Past.ask` while the answer is not there."""
-
-    def __init__(self, ask: Ask) -> None:
-        super().__init__(" ".join(ask.argv))
-        self.ask = ask
-
-
-class Past(NamedTuple):
-    """What this host's records and this run say about earlier steps of the unit.
-
-    `owed` names follow-ups that a killed pass left; `tried` maps what came to nothing in this boot to what came of it:
-    a kernel file and the value asked of it ("<path>=<value>") to what the kernel gave, a run's name to what it
-    said ("": it succeeded, and changed nothing);
-    `vain` names the runs that came to nothing in this run; `given` is what this run was given beside the settings;
-    `boot_id` is the running boot's; `failed` names the lanes that failed in this run, for what is decided once they
-    have been tried, and `declined` those of them whose value the kernel does not take; `applied` maps each unit that
-    we applied to its settings in wire form, for a unit whose goal depends on another's.
-    """
-
-    boot_id: str = ""
-    owed: frozenset[str] = frozenset()
-    tried: Mapping[str, str] = {}
-    vain: frozenset[str] = frozenset()
-    given: Given = Given()
-    answers: Mapping[Ask, Answer] = {}
-    failed: frozenset[str] = frozenset()
-    declined: frozenset[str] = frozenset()
-    applied: Mapping[str, Mapping[str, Any]] = {}
-
-    def ask(self, argv: tuple[str, ...], files: tuple[tuple[str, str], ...] = ()) -> Answer:
-        """The answer to a read-only question; the runner asks it, and plans again, when it is not known yet."""
-        question = Ask(argv, files)
-        if question not in self.answers:
-            raise Question(question)
-        return self.answers[question]
+__all__ = (
+    "Answer",
+    "Ask",
+    "Condition",
+    "Field",
+    "Past",
+    "Pending",
+    "Plan",
+    "Question",
+    "Todo",
+    "Unit",
+)
 
 
 class Plan(NamedTuple):

@@ -15,26 +15,19 @@ Each record is one JSON object with a `version`; it is written only when it chan
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from typing import Any
-
 from .errors import NotKnownYet, StepFailed, Unreadable
-from .host import Host, advice
-from .plan import Past
-from .state import STATE, VERSION, parse, render
+from .past import Past
+from .state import STATE, VERSION, parse
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+    from typing import Any
+
+    from .host import Host
 
 # What a unit's entry is.
 KINDS: dict[str, type] = {"applied": dict, "owed": list, "tried": dict, "reboot": str, "asked": dict}
-# What is lost with a record that is moved away.
-WITHOUT = {
-    "applied": "units that have left the section are then not cleaned, unless `known` (in playbooks "
-    "bcd_converge_known) names them",
-    "owed": "a follow-up that a killed pass left is then lost: run update-grub and systemctl daemon-reload by hand, "
-    "and see that the services and modules that it took away are back, and that packages are held",
-    "tried": "nothing is lost: the next pass tries again",
-    "reboot": "nothing is lost: the next pass says again what waits",
-    "asked": "nothing is lost once the host is converged again, and bcd agent keeps nothing before that",
-}
 
 
 class Records:
@@ -45,6 +38,7 @@ class Records:
         self._kept: dict[str, dict[str, Any]] = {}
         self._spared: list[str] = []
         self._options: dict[str, Any] = {}
+        self._boot: str | None = None  # which boot this is: the same for as long as we run
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -59,7 +53,7 @@ class Records:
 
     def past(self, unit: str) -> Past:
         """What happened to the unit before; values tried in an earlier boot do not count."""
-        boot = self._host.boot_id()
+        boot = self._boot_id()
         tried = self._spare("tried")
         owed = self._load("owed").get("units", {}).get(unit, ())
         mine = tried.get("units", {}).get(unit, {}) if tried.get("boot_id") == boot else {}
@@ -79,7 +73,7 @@ class Records:
 
     def tried(self, unit: str, asked: str, got: str | None) -> None:
         """Record what came of a try in this boot (see Past.tried); None forgets it."""
-        boot = self._host.boot_id()
+        boot = self._boot_id()
         record = self._spare("tried")
         units = dict(record.get("units", {})) if record.get("boot_id") == boot else {}
         mine = {key: value for key, value in units.pop(unit, {}).items() if key != asked}
@@ -149,12 +143,12 @@ class Records:
     def reboot_reasons(self) -> dict[str, str]:
         """Message by unit that waits for a reboot, as of the last pass in this boot."""
         record = self._load("reboot")
-        return dict(record.get("units", {})) if record.get("boot_id") == self._host.boot_id() else {}
+        return dict(record.get("units", {})) if record.get("boot_id") == self._boot_id() else {}
 
     def rebooted_for(self) -> dict[str, str]:
         """Message by unit that waited for a reboot that has happened since, and that no pass has looked at yet."""
         record = self._load("reboot")
-        return {} if record.get("boot_id") in (None, self._host.boot_id()) else dict(record.get("units", {}))
+        return {} if record.get("boot_id") in (None, self._boot_id()) else dict(record.get("units", {}))
 
     def need_reboot(self, unit: str, message: str) -> None:
         """Remember why the unit waits for a reboot; an empty message: it does not."""
@@ -163,7 +157,12 @@ class Records:
         if message:
             units[unit] = message
         if units or record.get("units"):
-            self._save("reboot", {"boot_id": self._host.boot_id(), "units": units})
+            self._save("reboot", {"boot_id": self._boot_id(), "units": units})
+
+    def _boot_id(self) -> str:
+        if self._boot is None:
+            self._boot = self._host.boot_id()
+        return self._boot
 
     # -- files
 
@@ -178,12 +177,12 @@ class Records:
             raise self._damaged() from None
         return self._kept[name]
 
-    def _read(self, name: str) -> dict[str, Any]:
+    def _read(self, name: str, lost: str = "") -> dict[str, Any]:
         try:
             text = self._host.read(_path(name))
         except NotKnownYet:  # an unprivileged look at root's record
             return {}
-        return {} if text is None else parse(_path(name), text, lambda found: _is_whole(name, found), WITHOUT[name])
+        return {} if text is None else parse(_path(name), text, lambda found: _is_whole(name, found), lost)
 
     def _spare(self, name: str) -> dict[str, Any]:
         """A record that a pass can do without: of one that is damaged nothing, and it is noted."""
@@ -198,10 +197,12 @@ class Records:
 
     def _damaged(self) -> StepFailed:
         """One fault that names every record that is damaged, so that all are moved away at once."""
+        from .records_damaged import WITHOUT
+
         faults = []
         for name in KINDS:
             try:
-                self._read(name)
+                self._read(name, WITHOUT[name])
             except Unreadable:  # a fault of its own
                 continue
             except StepFailed as fault:
@@ -213,6 +214,9 @@ class Records:
         if record == self._load(name):
             return
         if not self._host.predicted:
+            from .host import advice
+            from .state import render
+
             try:
                 self._host.write(_path(name), render(record), 0o600)
             except OSError as fault:

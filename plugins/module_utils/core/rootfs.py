@@ -9,7 +9,6 @@ descriptor, so that a directory swapped in between changes nothing.
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import os
 import stat
@@ -72,51 +71,16 @@ def _not_roots(path: str) -> StepFailed:
 
 def write(path: str, data: bytes, mode: int) -> None:
     """Replace the file in one rename, on disk before it returns; a reader sees the old file or the new one, whole."""
-    directory, name = os.path.split(path)
-    folder = open_directory(directory, create=True)
-    draft = f".{name}.bcd-new"
-    try:
-        _unlink(draft, folder)  # what a killed pass left
-        out = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600, dir_fd=folder)
-        try:
-            _fill(out, data, mode)
-        except BaseException:
-            _unlink(draft, folder)
-            raise
-        finally:
-            os.close(out)
-        os.replace(draft, name, src_dir_fd=folder, dst_dir_fd=folder)
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+    from . import root_write
 
-
-def _fill(out: int, data: bytes, mode: int) -> None:
-    view = memoryview(data)
-    while view:
-        view = view[os.write(out, view) :]
-    os.fchmod(out, mode)
-    os.fsync(out)
+    root_write.write(path, data, mode)
 
 
 def remove(path: str) -> None:
     """Remove the file, if it is there."""
-    directory, name = os.path.split(path)
-    try:
-        folder = open_directory(directory)
-    except FileNotFoundError:
-        return
-    try:
-        _unlink(name, folder)
-        _unlink(f".{name}.bcd-new", folder)
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+    from . import root_write
 
-
-def _unlink(name: str, folder: int) -> None:
-    with contextlib.suppress(FileNotFoundError):
-        os.unlink(name, dir_fd=folder)
+    root_write.remove(path)
 
 
 def open_lock(path: str) -> int:

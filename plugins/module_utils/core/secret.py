@@ -9,10 +9,14 @@ step, record, difference or question ever holds one, and what programs say of it
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import NamedTuple
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import NamedTuple
 
-from .step import Step
+    from .step import Step
+else:
+    from .named import NamedTuple
 
 SLOT = "<the secret>"  # what stands in a step's input in the place of the secret
 UNNAMED = "token"  # what a secret goes by where the settings have no reference for it

@@ -5,11 +5,13 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
-from typing import Any, Callable
-
 from .errors import StepFailed
+from .json_text import loads
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any, Callable
 
 STATE = "/var/lib/bcd-hostconfig"
 VERSION = 1
@@ -23,7 +25,7 @@ def parse(path: str, text: str, is_whole: Callable[[dict[str, Any]], bool], lost
     Raises StepFailed, not retryable, for one that is damaged or of another version; `lost`: what is lost without it.
     """
     try:
-        found = json.loads(text)
+        found = loads(text)
     except (ValueError, RecursionError):
         found = None
     if isinstance(found, dict) and found.get("version") == VERSION and is_whole(found):
@@ -36,4 +38,6 @@ def parse(path: str, text: str, is_whole: Callable[[dict[str, Any]], bool], lost
 
 def render(record: Mapping[str, Any]) -> str:
     """The record as the text of its file."""
+    import json
+
     return json.dumps({"version": VERSION, **record}, indent=1) + "\n"

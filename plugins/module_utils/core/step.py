@@ -10,20 +10,26 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-# How much of what runs on the host a step disturbs, mildest first; `reboot` is never run.
-DISRUPTIONS = ("none", "service", "gpu", "reboot")
+from .outcome import DISRUPTIONS
+from .seen import File
+
+__all__ = (
+    "DISRUPTIONS",
+    "Effect",
+    "File",
+    "Step",
+    "command_line",
+    "fail",
+    "known_after",
+    "program_of",
+    "remove",
+    "run",
+    "set_value",
+    "write",
+)
 
 # Programs a unit runs are bounded: 20 minutes each.
 TIMEOUT = 1200.0
-
-
-class File(NamedTuple):
-    """A file as a look found it. A symbolic link, a device or a directory has `regular` false and no text."""
-
-    text: str
-    mode: int = 0o644
-    uid: int = 0
-    regular: bool = True
 
 
 class Effect(NamedTuple):

@@ -12,6 +12,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ansible_collections.bettercompute.bcd.plugins.module_utils.core import (  # noqa: F401 - not to be had inside
+    act,
+    records_damaged,
+    root_write,
+    spawn,
+    step,
+)
+
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
 

@@ -242,7 +242,7 @@ def _enable(host: FakeHost, services: Services, verb: str, unit: str, now: bool)
 def _show(services: Services, units: list[str], options: list[str]) -> Answer:
     wanted = ",".join(word.partition("=")[2] for word in options if word.startswith(("--property=", "-p="))).split(",")
     bare = "--value" in options
-    text = ""
+    blocks = []
     for unit in units:
         state = services.state.get(unit, "inactive")
         there = services.text(unit) is not None
@@ -255,6 +255,5 @@ def _show(services: Services, units: list[str], options: list[str]) -> Answer:
             "Result": "exit-code" if state == "failed" else "success",
             "MainPID": "4711" if state == "active" else "0",
         }
-        for name in wanted:
-            text += f"{known[name]}\n" if bare else f"{name}={known[name]}\n"
-    return Answer(0, text, "")
+        blocks.append("".join(f"{known[name]}\n" if bare else f"{name}={known[name]}\n" for name in wanted))
+    return Answer(0, "\n".join(blocks), "")

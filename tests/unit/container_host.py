@@ -24,6 +24,7 @@ from tests.gpu.fake import GpuHost, nvidia_ctk
 from tests.gpu.fake_systemd import systemctl as gpu_systemctl
 from tests.gpu.model import Machine
 from tests.unit.fake_host import FakeHost
+from tests.unit.shown_units import shown_units
 
 Table = dict[str, Any]
 TOMLLIB: Any = importlib.import_module("tomllib") if importlib.util.find_spec("tomllib") else None  # since 3.11
@@ -331,6 +332,13 @@ def stat(host: FakeHost, argv: tuple[str, ...]) -> Answer:
 
 def systemctl(host: FakeHost, argv: tuple[str, ...]) -> Answer:
     """is-active, is-enabled, enable, start and restart of the runtimes."""
+    if argv[1] == "show" and "--" in argv:
+        stale = ("systemctl", "show", "--property=NeedDaemonReload", "--value")
+        return shown_units(
+            argv,
+            lambda unit: systemctl(host, ("systemctl", "is-active", unit)).out.strip(),
+            lambda unit: gpu_systemctl(host, (*stale, unit)).out == "yes\n",
+        )
     machine = of(host)
     name = argv[-1].partition(".service")[0]
     if name not in ("containerd", "docker", "crio"):

@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.plan import Answer
 from tests.unit.fake_host import FakeHost, Program
+from tests.unit.shown_units import shown_units
 
 KERNEL = "6.8.0-88-generic"
 DKMS = "/lib/modules/{kernel}/updates/dkms/nvidia.ko"
@@ -402,6 +403,8 @@ def initramfs(host: FakeHost, _argv: tuple[str, ...]) -> Answer:
 def systemctl(host: FakeHost, argv: tuple[str, ...]) -> Answer:
     assert isinstance(host, DriverMachine)
     verb, service = argv[1], argv[-1].replace(".service", "")
+    if verb == "show":
+        return shown_units(argv, lambda name: "active" if name.partition(".")[0] in host.active else "inactive")
     if verb == "is-active":
         return Answer(0, "active\n") if service in host.active else Answer(3, "inactive\n")
     if verb == "is-enabled":

@@ -16,6 +16,7 @@ from typing import NamedTuple
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.plan import Answer
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.step import File
 from tests.unit.fake_host import FakeHost
+from tests.unit.shown_units import shown_units
 
 SMALL, LARGE = "hugepages-2048kB", "hugepages-1048576kB"
 MIB = {SMALL: 2, LARGE: 1024}
@@ -218,7 +219,8 @@ def systemctl(host: FakeHost, argv: tuple[str, ...]) -> Answer:
         assert target is not None
         host.put(f"{SYSTEM}/{target.group(1)}.wants/{name}", "")
     elif verb == "show":
-        return Answer(0, "yes\n" if host.loaded.get(name, on_disk) != on_disk else "no\n")
+        is_stale = host.loaded.get(name, on_disk) != on_disk
+        return shown_units(argv, lambda _name: "inactive", lambda _name: is_stale)
     elif verb in ("start", "stop") and name == MOUNT:
         return _mount_unit(host, verb)
     else:

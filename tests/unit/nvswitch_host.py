@@ -10,6 +10,7 @@ import json
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.plan import Answer
 from tests.unit.fake_host import FakeHost
 from tests.unit.package_machine import PackageHost, Shelf, apt_host, dnf_host, zypper_host
+from tests.unit.shown_units import shown_units
 
 SERVICE = "nvidia-fabricmanager.service"
 VERSION = "/proc/driver/nvidia/version"
@@ -139,6 +140,8 @@ def hold(host: FakeHost, allocation: str) -> None:
 
 def systemctl(board: Board, argv: tuple[str, ...]) -> Answer:
     verb = argv[1]
+    if verb == "show":
+        return shown_units(argv, lambda name: "active" if board.active and name == SERVICE else "inactive")
     if verb == "is-active":
         state = "active" if board.active else "inactive"
         return Answer(0 if board.active else 3 if board.installed else 4, f"{state}\n")

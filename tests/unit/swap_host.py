@@ -10,6 +10,7 @@ import re
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.plan import Answer
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.step import File
 from tests.unit.fake_host import FakeHost
+from tests.unit.shown_units import shown_units
 
 TITLES = "Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority\n"
 SWAPS, FSTAB, ETC = "/proc/swaps", "/etc/fstab", "/etc/systemd/system"
@@ -131,6 +132,8 @@ def unit_of(path: str) -> str:
 def systemctl(fake: FakeHost, argv: tuple[str, ...]) -> Answer:
     assert isinstance(fake, SwapHost)
     host, verb, name = fake, argv[1], argv[-1]
+    if verb == "show":
+        return shown_units(argv, lambda one: "active" if one in host.active else "inactive")
     if verb == "is-enabled":
         shown = host.enabled(name)
         return Answer(0 if shown in ("enabled", "generated") else 1, shown + "\n")

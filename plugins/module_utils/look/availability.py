@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..core.host import Host
-from ..plan.systemd import RUNNING, SYSTEM_STATE
+from ..plan.systemd_asks import RUNNING, SYSTEM_STATE
 
 SCHEDULED = "/run/systemd/shutdown/scheduled"  # by shutdown(8), as NAME=value lines
 NOLOGIN = "/run/nologin"  # is there while a machine starts, too

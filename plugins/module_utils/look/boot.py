@@ -33,6 +33,17 @@ VENDOR = "4a67b082-0a4c-41cf-b6c7-440b29bb8c4f"
 ROOTS = ("/efi", "/boot", "/boot/efi")
 MENUS = ("/boot/grub/grub.cfg", "/boot/grub2/grub.cfg")
 DEFAULT_GRUB = "/etc/default/grub"
+# Beside the entries: the variables that they name, the arguments of future ones, and what is mounted for them.
+GRUBBY_READS = (
+    "/boot",
+    "/boot/grub2/grubenv",
+    "/boot/grub2/grub.cfg",
+    "/etc/grub2.cfg",
+    "/etc/grub2-efi.cfg",
+    "/etc/default/grub",
+    "/etc/kernel/cmdline",
+    "/etc/machine-id",
+)
 KERNEL_CMDLINE, VENDOR_CMDLINE = "/etc/kernel/cmdline", "/usr/lib/kernel/cmdline"
 
 
@@ -154,7 +165,8 @@ def _boot(host: Host, unit: str) -> Boot:
         return base._replace(files=_files(host, (DEFAULT_GRUB, own, *drop_ins)), made={menu: host.read(menu) or ""})
     if found.kind == GRUBBY:
         return base._replace(
-            files=_files(host, (DEFAULT_GRUB, KERNEL_CMDLINE, own)), answers=_ask(host, "grubby --info=ALL")
+            files=_files(host, (DEFAULT_GRUB, KERNEL_CMDLINE, own)),
+            answers=_ask(host, "grubby --info=ALL", _grubby_reads(host)),
         )
     if found.kind == OSTREE and found.tool:
         return base._replace(files=_files(host, (own,)), answers=_ask(host, "rpm-ostree kargs"))
@@ -191,12 +203,26 @@ def _files(host: Host, paths: tuple[str, ...]) -> dict[str, File | None]:
     return {path: host.file(path) for path in paths}
 
 
-def _ask(host: Host, line: str) -> dict[str, Answer]:
-    """A tool's list of entries; it may need root to read them."""
-    said = host.ask(tuple(line.split()))
+def _ask(host: Host, line: str, reads: tuple[str, ...] = ()) -> dict[str, Answer]:
+    """A tool's list of entries; it may need root to read them. `reads`: all that it makes the list of, if known."""
+    argv = tuple(line.split())
+    said = host.follows(argv, reads) if reads else host.ask(argv)
     if said.rc not in (0, 127) and host.uid() != 0:
         raise NotKnownYet(SEEN_AS_ROOT)
     return {line: said}
+
+
+def _grubby_reads(host: Host) -> tuple[str, ...]:
+    """What grubby makes its list of where entries are files of their own; () where they are not.
+
+    It is a script over these files then, which takes a second on a host with a few kernels.
+    """
+    folder = "/boot/loader/entries"
+    found = host.names(folder)
+    if not found:
+        return ()
+    program = host.which("grubby") or ""
+    return (program, folder, *(f"{folder}/{name}" for name in found), *GRUBBY_READS)
 
 
 def kernels(host: Host) -> dict[str, str]:

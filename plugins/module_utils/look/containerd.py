@@ -25,7 +25,7 @@ from ..plan.containerd_seen import (
     Containerd,
     DropIn,
 )
-from ..plan.systemd import RUNNING
+from ..plan.systemd_asks import RUNNING
 
 
 def containerd_files(host: Host, daemon: bool = True) -> Containerd:

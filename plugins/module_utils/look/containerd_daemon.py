@@ -8,7 +8,7 @@ from __future__ import annotations
 from ..core.errors import StepFailed, Unreadable
 from ..core.host import Host
 from ..plan.containerd_seen import UNIT_FILE, VERSION, Daemon
-from ..plan.systemd import RUNS
+from ..plan.systemd_asks import RUNS
 from .systemd import service, state
 
 PATIENCE = 20.0  # seconds for a daemon that starts to answer

@@ -5,13 +5,13 @@
 
 from __future__ import annotations
 
-import re
-
 from ..core.host import Host
 from ..plan import cpulist
 from ..plan.cpu import CPUS, RIVALS, Policy
-from ..plan.systemd import RUNNING
-from .systemd import has_unit, is_active
+from ..plan.systemd_asks import RUNNING
+from . import cpu_governors
+from .service_state import has_unit
+from .systemd import is_active
 
 
 def cpus(host: Host, name: str) -> tuple[int, ...]:
@@ -26,23 +26,9 @@ def shown(host: Host, name: str) -> str | None:
 
 
 def policies(host: Host, governor: str) -> tuple[Policy, ...]:
-    """The online CPUs by what they share; what a driver offers is read only where the governor is another."""
-    shared: dict[str, list[int]] = {}
-    numbers = sorted(int(name[3:]) for name in host.names(CPUS) if re.fullmatch(r"cpu\d+", name))
-    online = set(cpus(host, "online")) or set(numbers)
-    for number in numbers:
-        if number in online:
-            place = host.link(f"{CPUS}/cpu{number}/cpufreq") or f"cpu{number}"
-            shared.setdefault(place.rpartition("/")[2], []).append(number)
-    found = []
-    for members in shared.values():
-        folder = f"{CPUS}/cpu{members[0]}/cpufreq"
-        now = host.read(f"{folder}/scaling_governor")
-        if now is not None:
-            differs = now.strip() != governor
-            offered = host.read(f"{folder}/scaling_available_governors") if differs else None
-            found.append(Policy(tuple(members), now.strip(), tuple(offered.split()) if offered else None))
-    return tuple(found)
+    """The online CPUs by what they share; what a driver offers is known only where the governor is another."""
+    found = host.sight(cpu_governors.governors, list(cpus(host, "online")), governor)
+    return tuple(Policy(tuple(cpus), now, None if offered is None else tuple(offered)) for cpus, now, offered in found)
 
 
 def rivals(host: Host) -> tuple[str, ...]:

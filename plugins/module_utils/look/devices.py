@@ -18,7 +18,7 @@ from ..plan.gpu_sharing_service import SERVICE, is_ours
 from ..plan.hold_record import parse, record_path
 from ..plan.hold_spec import env_in, env_path, from_spec, spec_path
 from ..plan.holds import CDI, EVERY, RECORD, RECORDS, SPEC
-from ..plan.systemd import FOLDER as UNITS
+from ..plan.systemd_asks import FOLDER as UNITS
 from .cards import cards
 from .events import events
 from .vendors import vendors

@@ -20,7 +20,8 @@ from .holds import holds, releasing
 from .kernel import refcnt, release
 from .os_release import distribution
 from .packages import packages
-from .systemd import has_unit, is_active, systemd
+from .service_state import has_unit
+from .systemd import is_active, systemd
 
 EFI = "/sys/firmware/efi"
 SECURE_BOOT = f"{EFI}/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c"

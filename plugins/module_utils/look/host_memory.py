@@ -11,7 +11,8 @@ from ..core.errors import StepFailed
 from ..core.host import Host
 from ..plan.devices_seen import Memory, Pool
 from ..plan.pages import G1, HOST, M2, NODES, Size
-from .memory import node_ids, parse_total
+from .memory import node_ids
+from .memory_shown import parse_total
 
 MEMINFO = "/proc/meminfo"
 HUGETLB = re.compile(r"^Hugetlb:\s+(\d+) kB", re.MULTILINE)

@@ -9,34 +9,28 @@ from ..core.host import Host
 from ..core.unknown import later
 from ..plan.kernel_modules import Module
 from ..plan.reload import FOLDER, record_path
-from .kernel import NVIDIA, parse_nvidia, refcnt, release
+from .builtin_modules import is_builtin
+from .kernel import NVIDIA, parse_nvidia, refcnt
 
 
-def builtin_modules(host: Host) -> frozenset[str]:
-    """Names, with underscores, of what is built into the running kernel."""
-    return parse_builtin(host.read(f"/lib/modules/{release(host)}/modules.builtin") or "")
-
-
-def parse_builtin(text: str) -> frozenset[str]:
-    """modules.builtin: one path a line, "kernel/drivers/net/tun.ko"."""
-    names = (line.strip().rpartition("/")[2] for line in text.splitlines())
-    return frozenset(name.partition(".ko")[0].replace("-", "_") for name in names if name)
-
-
-def module(host: Host, name: str, parameters: tuple[str, ...], builtin: frozenset[str]) -> Module:
-    """One module as /sys/module shows it; `parameters` names those whose values are asked for."""
+def module(host: Host, name: str, parameters: tuple[str, ...]) -> Module:
+    """One module as /sys/module shows it, without who uses it; `parameters` names those whose values are asked for."""
     plain = name.replace("-", "_")
     folder = f"/sys/module/{plain}"
-    count = refcnt(host, plain)
+    loaded = host.exists(f"{folder}/refcnt")  # which neither one that is not loaded has, nor one that is built in
     return Module(
         name=plain,
-        loaded=count is not None,
-        builtin=count is None and (plain in builtin or host.exists(folder)),
-        refcnt=count or 0,
-        holders=host.names(f"{folder}/holders"),
+        loaded=loaded,
+        builtin=not loaded and (host.exists(folder) or host.sight(is_builtin, plain)),
         parameters={key: later(_parameter, host, plain, key) for key in parameters},
         record=host.file(record_path(plain)),
     )
+
+
+def used(host: Host, seen: Module) -> Module:
+    """The same module with who uses it, which changes all the time: for one that may have to be unloaded."""
+    holders = host.names(f"/sys/module/{seen.name}/holders")
+    return seen._replace(refcnt=refcnt(host, seen.name) or 0, holders=holders)
 
 
 def _parameter(host: Host, name: str, key: str) -> str | None:

@@ -13,7 +13,7 @@ from ..plan.fstab import plain
 from ..plan.holds import Hold
 from ..plan.kube_clean import FOLDER, MOUNTS, Leaving, is_ours
 from ..plan.kube_seen import CONTROL_PLANE, KUBELET_CONF, SERVICE
-from ..plan.systemd import Service
+from ..plan.systemd_seen import Service
 from .kube_node import own_node, pods
 from .systemd import service
 

@@ -12,7 +12,8 @@ from typing import Any
 from ..core.host import Host
 from ..plan.cpulist import parse
 from ..plan.pages import HOST, NODES, Node, Size
-from .memory import node_ids, pages, parse_total
+from .memory import node_ids, pages
+from .memory_shown import parse_total
 
 CPUS = "/sys/devices/system/cpu"
 IOMMUS, GROUPS = "/sys/class/iommu", "/sys/kernel/iommu_groups"

@@ -6,19 +6,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
-from ..core.errors import StepFailed
 from ..core.host import Host
 from ..plan.hugepages import TRANSPARENT, Memory, chosen
 from ..plan.pages import NODES, Node, Pages, Pool, Size, directory
-
-TOTAL = re.compile(r"^(?:Node \d+ )?MemTotal:\s+(\d+) kB", re.MULTILINE)
-
-
-def parse_total(text: str) -> int:
-    """MemTotal in KiB, of /proc/meminfo or a node's meminfo; 0 where it is not shown."""
-    found = TOTAL.search(text)
-    return int(found.group(1)) if found else 0
+from . import memory_shown
 
 
 def node_ids(host: Host) -> tuple[int, ...]:
@@ -32,41 +25,31 @@ def memory(host: Host) -> Memory:
     totals: dict[int, int] = {}
     with_cpus = []
     for node in node_ids(host):
-        meminfo = host.read(f"{NODES}/node{node}/meminfo")
-        if meminfo is not None and parse_total(meminfo) == 0:
+        total = host.sight(memory_shown.total, f"{NODES}/node{node}/meminfo")
+        if total == 0:
             continue
-        totals[node] = parse_total(meminfo or "")
+        totals[node] = total or 0
         cpus = host.read(f"{NODES}/node{node}/cpulist")
         if cpus is None or cpus.strip():
             with_cpus.append(node)
     known = {node: total for node, total in totals.items() if total}
-    return Memory(parse_total(host.read("/proc/meminfo") or ""), tuple(with_cpus), tuple(totals), known)
+    return Memory(host.sight(memory_shown.total, "/proc/meminfo") or 0, tuple(with_cpus), tuple(totals), known)
 
 
-def pages(host: Host, size: Size, node: Node) -> Pages | None:
-    """One pool; None where the kernel shows none."""
-    folder = directory(size, node)
-    total = _number(host, f"{folder}/nr_hugepages")
-    if total is None:
-        return None
-    free, surplus = _number(host, f"{folder}/free_hugepages"), _number(host, f"{folder}/surplus_hugepages")
-    return Pages(total, total if free is None else free, surplus or 0)
+def pages(host: Host, size: Size, node: Node, wanted: int = -1, may_exceed: bool = False) -> Pages | None:
+    """One pool; None where the kernel shows none. Who uses pages is not told of one that is as `wanted`."""
+    shown = host.sight(memory_shown.pool, directory(size, node), wanted, may_exceed)
+    return None if shown is None else Pages(*shown)
 
 
-def pool(host: Host, size: Size, nodes: tuple[int, ...]) -> Pool:
-    """The pools of one size: the host's, and those of the nodes."""
-    shown = {node: found for node in nodes for found in (pages(host, size, node),) if found is not None}
-    overcommit = _number(host, f"{directory(size, None)}/nr_overcommit_hugepages") or 0
-    return Pool(pages(host, size, None), shown, overcommit)
-
-
-def _number(host: Host, path: str) -> int | None:
-    text = host.read(path)
-    if text is None:
-        return None
-    if not text.strip().isdecimal():
-        raise StepFailed(f"{path} shows {text.strip()!r}, which is no number of pages: see the kernel's log")
-    return int(text)
+def pool(host: Host, size: Size, wanted: Mapping[Node, int]) -> Pool:
+    """The pools of one size: the host's, and those of the nodes that `wanted` has, by what is wanted there."""
+    overcommit = memory_shown.number(host, f"{directory(size, None)}/nr_overcommit_hugepages") or 0
+    exceeds = overcommit > 0
+    nodes = {node: count for node, count in wanted.items() if node is not None}
+    shown = {node: pages(host, size, node, count, exceeds) for node, count in nodes.items()}
+    whole = pages(host, size, None, sum(wanted.values()) if wanted else -1, exceeds)
+    return Pool(whole, {node: found for node, found in shown.items() if found is not None}, overcommit)
 
 
 def transparent(host: Host) -> str | None:

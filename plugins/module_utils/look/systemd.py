@@ -1,34 +1,23 @@
 # Copyright (c) 2026 bettercompute
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What systemd knows of services and of our unit files, read from files where a file tells it."""
+"""What systemd knows of services and of our unit files, read from files where a file tells it.
+
+What a step has declared of a fact comes first (check mode); else the manager is asked as look.service_state has it.
+"""
 
 from __future__ import annotations
 
-from ..core.errors import StepFailed
 from ..core.host import Host
-from ..plan.systemd import (
-    FOLDER,
-    FOLDERS,
-    HOLDS,
-    RUNNING,
-    RUNS,
-    Service,
-    Systemd,
-    UnitFile,
-    asks_active,
-    asks_enabled,
-    asks_reload,
-)
-
-# Whatever else is-active prints is no answer; the last is an older systemd's word for what is not there.
-STATES = (*RUNS, "inactive", "failed", "activating", "deactivating", "maintenance", "unknown")
+from ..plan.systemd_asks import FOLDER, RUNNING, RUNS, asks_active, asks_enabled, asks_reload
+from ..plan.systemd_seen import Service, Systemd, UnitFile
+from . import service_state, unit_enabled
+from .service_state import has_unit
 
 
 def systemd(host: Host) -> Systemd:
     """Whether systemd is PID 1 here, and whether holds exist."""
-    names = host.names(HOLDS)
-    return Systemd(host.exists(RUNNING), any(name.startswith("bcd-") and name.endswith(".json") for name in names))
+    return Systemd(host.exists(RUNNING), bool(host.sight(service_state.has_holds)))
 
 
 def unit_file(host: Host, name: str, wanted_by: str, ask: bool = False) -> UnitFile:
@@ -37,13 +26,15 @@ def unit_file(host: Host, name: str, wanted_by: str, ask: bool = False) -> UnitF
     return bare._replace(
         file=host.file(f"{FOLDER}/{name}"),
         enabled=host.file(bare.link) is not None,
-        behind=ask and host.ask(asks_reload(name)).out.strip() == "yes",
+        behind=ask and _is_behind(host, name),
     )
 
 
-def has_unit(host: Host, name: str) -> bool:
-    """Whether there is a unit file of that name, of a package, an administrator's or ours."""
-    return any(host.exists(f"{folder}/{name}") for folder in FOLDERS)
+def _is_behind(host: Host, name: str) -> bool:
+    question = asks_reload(name)
+    if host.foretells(question):
+        return host.ask(question).out.strip() == "yes"
+    return bool(host.sight(service_state.is_behind, name))
 
 
 def state(host: Host, name: str) -> str:
@@ -52,12 +43,9 @@ def state(host: Host, name: str) -> str:
     Raises StepFailed where it does not say: a unit that nobody tells of is not one that does not run.
     """
     question = asks_active(name)
-    answer = host.ask(question)
-    said = answer.out.strip()
-    if said not in STATES:
-        words = " ".join(f"{answer.out} {answer.err}".split()) or "nothing"
-        raise StepFailed(f"{' '.join(question)} exited with {answer.rc} and said {words}: see that systemd answers")
-    return said
+    if host.foretells(question):
+        return host.ask(question).out.strip()
+    return str(host.sight(service_state.active_state, name))
 
 
 def is_active(host: Host, name: str) -> bool:
@@ -65,9 +53,19 @@ def is_active(host: Host, name: str) -> bool:
     return host.exists(RUNNING) and state(host, name) in RUNS
 
 
+def enabled(host: Host, name: str) -> str:
+    """What is-enabled prints of a unit that is installed: enabled, disabled, static, masked ..."""
+    question = asks_enabled(name)
+    if host.foretells(question):
+        return host.ask(question).out.strip()
+    if host.sight(unit_enabled.is_plainly_enabled, name):
+        return "enabled"
+    return host.follows(question, tuple(host.sight(unit_enabled.deciding, name))).out.strip()
+
+
 def service(host: Host, name: str) -> Service:
-    """A service, by two programs where it is installed and none where it is not."""
+    """A service: nobody is asked of one that is not installed."""
     if not has_unit(host, name):
         return Service()
     active = state(host, name) if host.exists(RUNNING) else ""
-    return Service("loaded", active=active, enabled=host.ask(asks_enabled(name)).out.strip())
+    return Service("loaded", active=active, enabled=enabled(host, name))

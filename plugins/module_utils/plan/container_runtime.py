@@ -10,7 +10,7 @@ from typing import Any
 from ..core.errors import Refused
 from ..core.plan import Past, Todo
 from ..core.step import File, write
-from . import debts, systemd
+from . import debts, systemd, systemd_asks
 from .unit_names import CONTAINER_TOOLKIT as UNIT
 
 RUNTIMES = ("containerd", "docker", "crio", "podman")
@@ -41,7 +41,7 @@ def restart(todo: Todo, service: str, due: bool, past: Past) -> None:
     if not due and debt(service) not in past.owed:
         return
     unit = f"{service}.service"
-    if past.ask(systemd.asks_active(unit)).rc == 0:
+    if past.ask(systemd_asks.asks_active(unit)).rc == 0:
         action = f"restart {service}, which reads its configuration only then"
         todo.add(systemd.control("restart", unit, action, pays=(debt(service),)))
 

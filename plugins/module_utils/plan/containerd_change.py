@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 from ..core.plan import Past, Todo
 from ..core.state import parse, render
 from ..core.step import Effect, File, fail, remove, write
-from . import systemd
+from . import systemd, systemd_asks
 from .containerd_seen import CALL, DEBT, RECORD, SERVICE, UNIT_FILE, Containerd, Edit
 
 CHANGING, RESTORING, REFUSED = "changing", "restoring", "refused"
@@ -113,7 +113,7 @@ def carry_out(
         else:
             todo.add(write(edit.path, edit.text, edit.action, mode=edit.mode, owes=owes))
     if restarts:
-        runs = now.daemon is None or now.daemon.active in systemd.RUNS
+        runs = now.daemon is None or now.daemon.active in systemd_asks.RUNS
         _restart(todo, f"restart {SERVICE}, which reads its configuration only then" if runs else f"start {SERVICE}")
     elif _refused_by(now, unit) and not edits:
         todo.add(remove(RECORD, f"remove {RECORD}: what it refuses is not wanted any more"))
@@ -124,7 +124,7 @@ def _ran(now: Containerd, record: Change | None, past: Past) -> bool:
     """Whether it runs, or did when the change began, and was not stopped since."""
     if record is not None:
         return bool(now.daemon.active != "inactive")
-    return past.ask(systemd.asks_active(UNIT_FILE)).rc == 0
+    return past.ask(systemd_asks.asks_active(UNIT_FILE)).rc == 0
 
 
 def _record(todo: Todo, unit: str, now: Containerd, record: Change | None, edits: Sequence[Edit], tried: str) -> bool:
@@ -137,7 +137,8 @@ def _record(todo: Todo, unit: str, now: Containerd, record: Change | None, edits
         return False
     files = {**former, **(record.files if record else {})}
     was = record.was if record else ""
-    if now.daemon is not None and now.daemon.active in systemd.RUNS and (record is None or _is_untouched(now, record)):
+    runs = now.daemon is not None and now.daemon.active in systemd_asks.RUNS
+    if now.daemon is not None and runs and (record is None or _is_untouched(now, record)):
         was = now.daemon.silent
     change = Change(CHANGING, unit, tried, unit, files, was)
     if record is None or change != record:
@@ -212,7 +213,7 @@ def go_on(todo: Todo, unit: str, now: Containerd, past: Past) -> bool:
     if change.phase == CHANGING:
         if DEBT in past.owed or change.by != unit or now.daemon.active == "inactive":
             return True
-        if not now.daemon.silent or (change.was and now.daemon.active in systemd.RUNS):
+        if not now.daemon.silent or (change.was and now.daemon.active in systemd_asks.RUNS):
             todo.add(remove(RECORD, f"remove {RECORD}: {SERVICE} runs with the configuration that it has now"))
             return True
         change = change._replace(phase=RESTORING, why=_why(now, past))

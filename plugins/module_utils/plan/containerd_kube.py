@@ -8,7 +8,7 @@ from __future__ import annotations
 from ..core.errors import Refused
 from ..core.plan import Past, Todo
 from ..core.step import Effect, fail
-from . import systemd, toml
+from . import systemd, systemd_asks, toml
 from .containerd_cni import alone
 from .containerd_drop_in import (
     all_parts,
@@ -111,7 +111,7 @@ def _plan_enabled(todo: Todo, now: Containerd) -> None:
 
 def _plan_running(todo: Todo, now: Containerd) -> None:
     """Have it running; what runs has to answer."""
-    if now.daemon.active not in systemd.RUNS:
+    if now.daemon.active not in systemd_asks.RUNS:
         effects = (Effect("answers", CALL),)
         todo.add(systemd.control("start", UNIT_FILE, "start containerd", barrier=True, effects=effects))
     elif now.daemon.silent:

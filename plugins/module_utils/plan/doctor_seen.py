@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from .kube_seen import Joined
-from .systemd import Service
+from .systemd_seen import Service
 
 OK, WARNING, FAILURE = "ok", "warning", "failure"
 

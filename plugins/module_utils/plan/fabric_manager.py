@@ -15,7 +15,7 @@ from ..core.errors import Refused
 from ..core.plan import Field, Past, Plan, Todo
 from ..core.step import File
 from .debts import debt
-from .systemd import Service
+from .systemd_seen import Service
 from .unit_names import FABRIC_MANAGER as UNIT
 
 if TYPE_CHECKING:  # a host without NVSwitches does without

@@ -11,7 +11,9 @@ from . import smi
 from .fabric_manager import LOAD, RESTART, SERVICE, UMAD, Now
 from .fabric_manager_packages import Need, keep_packages
 from .files import HEADER, keep
-from .systemd import PACKAGED, Service, asks_active, asks_enabled, control
+from .systemd import control
+from .systemd_asks import PACKAGED, asks_active, asks_enabled
+from .systemd_seen import Service
 from .unit_names import FABRIC_MANAGER as UNIT
 
 SETTLE = 120.0  # seconds in which GPUs join the fabric

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from .gpu import Gpu
 from .gpu_sharing_service import Limits, Programs
 from .smi import NAMES
-from .systemd import RUNS, Systemd, UnitFile
+from .systemd_asks import RUNS
+from .systemd_seen import Systemd, UnitFile
 
 if TYPE_CHECKING:
     from .gpu_users import App

@@ -17,7 +17,7 @@ from .hugepages_boot import Reservation
 from .hugepages_units import Mount
 from .pages import G1, M2, SIZES, Node, Pool, Size, Wanted
 from .settings import strict
-from .systemd import Systemd, UnitFile
+from .systemd_seen import Systemd, UnitFile
 from .unit_names import HUGEPAGES as UNIT
 
 FIELDS = (
@@ -39,9 +39,9 @@ class Settings(NamedTuple):
     per_numa: bool = False
     transparent: str = ""
 
-    def by_node(self, size: Size) -> bool:
-        """Whether pages of the size are wanted node by node."""
-        return self.per_numa or len(self.counts.get(size, ())) > 1
+    def targets(self, size: Size, nodes: tuple[int, ...]) -> dict[Node, int]:
+        """The pages wanted of a size that is managed, by node (None: the host's)."""
+        return pages.targets(self.counts[size], self.per_numa, nodes)
 
 
 class Memory(NamedTuple):
@@ -120,7 +120,7 @@ def wanted_pages(settings: Settings, now: Now) -> dict[Size, dict[Node, int]]:
                 f"{UNIT}: {size.wire} has {len(counts)} counts, and this host has "
                 f"{len(now.memory.nodes)} NUMA nodes with memory and CPUs: give one count for each"
             )
-        wanted[size] = pages.targets(counts, settings.per_numa, now.memory.nodes)
+        wanted[size] = settings.targets(size, now.memory.nodes)
     if any(wanted.get(G1, {}).values()) and now.pools[G1].host is None:
         raise Refused(
             f"{UNIT}: this kernel has no pages of 1 GiB ({pages.directory(G1, None)} is missing), and "
@@ -166,7 +166,7 @@ def falls_short(settings: Settings | None, memory: Memory, pool: Pool) -> bool:
     """Whether fewer 1 GiB pages are there than wanted: then a look needs the boot loader too."""
     if settings is None or G1 not in settings.counts:
         return False
-    wanted = pages.targets(settings.counts[G1], settings.per_numa, memory.nodes)
+    wanted = settings.targets(G1, memory.nodes)
     return any(pool.at(node).persistent < count for node, count in wanted.items())
 
 

@@ -17,7 +17,7 @@ from ..core.step import Effect, File, run
 from . import pages, systemd
 from .files import HEADER
 from .pages import SIZES, Wanted
-from .systemd import UnitFile
+from .systemd_seen import UnitFile
 
 SERVICE = "bcd-hugepages.service"
 MOUNT = "dev-hugepages1G.mount"
@@ -56,22 +56,20 @@ WantedBy={WANTED_BY}
 
 
 class Mount(NamedTuple):
-    """What /proc/mounts shows at /dev/hugepages1G ("" for nothing), whether it is ours in kind, and its whole text."""
+    """What /proc/mounts shows at /dev/hugepages1G ("" for nothing), and whether it is ours in kind.
+
+    `text` is the whole of it, seen only where the mount is to come or to go.
+    """
 
     shown: str = ""
     right: bool = False
     text: str = ""
 
 
-def parse_mounts(text: str) -> Mount:
-    """/proc/mounts: the last mount on the point is the one that is seen. The kernel shows 1 GiB as 1024M."""
-    # The kernel writes blanks inside a field as \\040 and the like: any other white space is part of a name.
-    lines = [line for line in text.split("\n") if line.split(" ")[1:2] == [POINT]]
-    if not lines:
-        return Mount(text=text)
-    fields = lines[-1].split(" ")
-    right = fields[2] == KIND and "pagesize=1024M" in fields[3].split(",")
-    return Mount(lines[-1], right, text)
+def parse_mount(line: str) -> Mount:
+    """A line of /proc/mounts, "" for none; the kernel shows 1 GiB as 1024M."""
+    fields = line.split(" ")
+    return Mount(line, bool(line) and fields[2] == KIND and "pagesize=1024M" in fields[3].split(","))
 
 
 # -- the service

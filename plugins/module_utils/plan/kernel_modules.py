@@ -25,7 +25,10 @@ LOAD = "/etc/modules-load.d/bcd.conf"
 
 
 class Module(NamedTuple):
-    """A module as the kernel shows it; a parameter that it does not show is None. `record`: see `reload`."""
+    """A module as the kernel shows it; a parameter that it does not show is None. `record`: see `reload`.
+
+    Who uses it, `refcnt` and `holders`, is seen only where a module may have to be unloaded.
+    """
 
     name: str
     loaded: bool
@@ -164,6 +167,16 @@ def _rebuild_is_due(text: str, now: Now, past: Past) -> bool:
 
 
 # -- modules
+
+
+def needs_no_unloading(settings: Settings, now: Now, past: Past) -> bool:
+    """Whether each module is out where it is kept out, and has its options where it is loaded."""
+    if any(now.modules[name].loaded for name in settings.blacklist):
+        return False
+    return not any(
+        now.modules[name].loaded and (_differing(line, now.modules[name]) or _unshown(name, settings, now, past))
+        for name, line in settings.options.items()
+    )
 
 
 def _loaded_with(name: str, now: Now, past: Past) -> str:

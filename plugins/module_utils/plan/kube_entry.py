@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 from ..core.plan import Todo
 from ..core.step import Effect, Step, fail, run
 from .kube_seen import BOOTSTRAP, CLEAN, JOIN_FILE, KUBELET_FLAGS, SERVICE
-from .systemd import Service, control
+from .systemd import control
+from .systemd_seen import Service
 
 CA = "/etc/kubernetes/pki/ca.crt"
 LEFTOVERS = (

@@ -32,7 +32,7 @@ from .nvidia_driver_upkeep import (
 )
 from .nvidia_driver_version import FULL_VERSION, OPEN, Loaded, OnDisk, Target, branch_of
 from .settings import strict
-from .systemd import Service
+from .systemd_seen import Service
 from .unit_names import NVIDIA_DRIVER as UNIT
 
 if TYPE_CHECKING:  # a converged host needs none to plan

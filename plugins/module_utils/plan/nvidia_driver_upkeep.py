@@ -13,7 +13,7 @@ from . import initramfs, systemd
 from .files import HEADER, keep
 from .initramfs import Initramfs
 from .nvidia_nodes import CONTROL, CONTROL_MINOR, GPU_NAMES, MODESET, MODESET_MINOR, UVM_NAME, UVM_NODES, major_of
-from .systemd import Service
+from .systemd_seen import Service
 from .unit_names import NVIDIA_DRIVER as UNIT
 
 BLACKLIST = "/etc/modprobe.d/bcd-nouveau.conf"

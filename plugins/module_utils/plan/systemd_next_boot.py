@@ -9,7 +9,7 @@ Where the manager has to know of a mask now, who masks owes a daemon-reload: non
 from __future__ import annotations
 
 from ..core.step import Effect, command_line
-from .systemd import FOLDER, asks_enabled
+from .systemd_asks import FOLDER, asks_enabled
 
 
 def then(verb: str, name: str) -> tuple[Effect, ...]:

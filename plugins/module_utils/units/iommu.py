@@ -5,27 +5,20 @@
 
 from __future__ import annotations
 
-import re
-
 from ..core.host import Host
 from ..core.plan import Past, Unit
+from ..look import iommu
 from ..look.boot import boot, running_line
 from ..plan import iommu as planner
 from ..plan.unit_names import IOMMU as NAME
 
 
-def vendor(cpuinfo: str) -> str:
-    """The first vendor_id of /proc/cpuinfo; "" when no CPU has one."""
-    found = re.search(r"^vendor_id\s*:\s*(\S+)", cpuinfo, re.MULTILINE)
-    return found.group(1) if found else ""
-
-
 def look(host: Host, settings: planner.Settings | None, _past: Past) -> planner.Now:
     """The CPU's vendor, the kernel's IOMMUs and groups, the boot loader."""
     return planner.Now(
-        vendor=vendor(host.read("/proc/cpuinfo") or "") if settings else "",
+        vendor=host.sight(iommu.vendor) if settings else "",
         units=host.names("/sys/class/iommu"),
-        groups=bool(host.names("/sys/kernel/iommu_groups")),
+        groups=host.sight(iommu.has_groups),
         running=running_line(host),
         boot=boot(host, NAME),
     )

@@ -30,10 +30,13 @@ from tests.pki import ControlPlane
 from tests.unit import hold_host
 from tests.unit.fake_host import FakeHost
 from tests.unit.member_host import member
+from tests.unit.shown_units import shown_units
 
 STATE = "/var/lib/bcd-hostconfig"
 UNITS = "/etc/systemd/system"
 SCRIPT = '#!/usr/bin/python3 -IB\nsys.path.insert(0, "/usr/lib/bcd/{}")\n'
+DOWN = Answer(0, "ActiveState=inactive\nNeedDaemonReload=no\n")
+FAILED = Answer(0, "ActiveState=failed\nNeedDaemonReload=no\n")
 RUNS = ("bcd-helper.socket", "bcd-agent.timer")
 MIB = 1 << 20
 PLANE = ControlPlane()
@@ -42,6 +45,8 @@ PLANE = ControlPlane()
 def systemctl(_host: FakeHost, argv: tuple[str, ...]) -> Answer:
     """The helper's socket and the agent's timer are up and enabled; the agent ended five minutes ago."""
     name = argv[-1]
+    if "--" in argv:
+        return shown_units(argv, lambda unit: "active" if unit in RUNS else "inactive")
     if argv[1] == "show":
         return Answer(0, "86100000000\n")
     if argv[1] == "is-enabled":
@@ -152,15 +157,15 @@ BY_ANOTHER = json.dumps(ControlPlane().join_response("node-1", 1, []))
         (put(RECORD, BY_ANOTHER), "signed-intent", "the join record"),
         (put(MEMORY, "{}"), "signed-intent", f"{MEMORY} is not a record of version 1"),
         (without(RECORD), "node-binding", "no join record binds this host to a node"),
-        (says("systemctl", Answer(3, "inactive\n"), "is-active bcd-helper.socket"), "helper", "is inactive: systemctl"),
+        (says("systemctl", DOWN, "-- bcd-helper.socket"), "helper", "is inactive: systemctl"),
         (says("systemctl", Answer(1, "disabled\n"), "is-enabled bcd-helper.socket"), "helper", "is disabled at"),
-        (says("systemctl", Answer(3, "failed\n"), "is-active bcd-helper.service"), "helper", "service has failed"),
+        (says("systemctl", FAILED, "-- bcd-helper.service"), "helper", "service has failed"),
         (without(SOCKET), "helper", "/run/bcd/helper.sock is not there"),
         (says("getent", Answer(2, "")), "helper", "there is no group bcd"),
         (says("getent", Answer(0, "bcd:x:998:\n")), "helper", "nobody is in the group bcd"),
-        (says("systemctl", Answer(3, "inactive\n"), "is-active bcd-agent.timer"), "agent", "is inactive: systemctl"),
-        (says("systemctl", Answer(0, "0\n"), "show"), "agent", "the agent has made no pass in this boot"),
-        (says("systemctl", Answer(0, "72000000000\n"), "show"), "agent", "made its last pass 240 minutes ago"),
+        (says("systemctl", DOWN, "-- bcd-agent.timer"), "agent", "is inactive: systemctl"),
+        (says("systemctl", Answer(0, "0\n"), "ExecMainExit"), "agent", "the agent has made no pass in this boot"),
+        (says("systemctl", Answer(0, "72000000000\n"), "ExecMainExit"), "agent", "made its last pass 240 minutes ago"),
         (put("/usr/local/sbin/bcd", SCRIPT.format("0.0.9+aa")), "program", "on this host has version 0.0.9+aa"),
         (without("/usr/local/sbin/bcd"), "program", "/usr/local/sbin/bcd is not there"),
         (put(f"{STATE}/applied.json", "{"), "records", f"{STATE}/applied.json is not a record of version 1"),

@@ -11,10 +11,10 @@ from ansible_collections.bettercompute.bcd.plugins.module_utils.look.memory impo
     memory,
     node_ids,
     pages,
-    parse_total,
     pool,
     transparent,
 )
+from ansible_collections.bettercompute.bcd.plugins.module_utils.look.memory_shown import parse_total
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.hugepages import Memory
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.pages import G1, M2, Pages, Pool
 from tests.unit.fake_host import FakeHost
@@ -58,8 +58,8 @@ def test_pools() -> None:
     for name, number in (("nr", 10), ("free", 3), ("surplus", 2), ("nr_overcommit", 4)):
         host.put(f"{HOST}/hugepages-2048kB/{name}_hugepages", f"{number}\n")
         host.put(f"{NODES}/node1/hugepages/hugepages-2048kB/{name}_hugepages", f"{number // 2}\n")
-    assert pool(host, M2, (0, 1)) == Pool(Pages(10, 3, 2), {1: Pages(5, 1, 1)}, 4)
-    assert pool(host, G1, (0, 1)) == Pool()
+    assert pool(host, M2, {0: 7, 1: 7}) == Pool(Pages(10, 3, 2), {1: Pages(5, 1, 1)}, 4)
+    assert pool(host, G1, {0: 7, 1: 7}) == Pool()
     seen = pages(host, M2, None)
     assert seen is not None
     assert (seen.persistent, seen.used) == (8, 7)

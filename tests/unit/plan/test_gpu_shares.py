@@ -14,7 +14,7 @@ from ansible_collections.bettercompute.bcd.plugins.module_utils.look.gpu_shares 
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.files import HEADER
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.gpu_shares import settings_of, share_of
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.gpu_sharing_service import SERVICE, WANTED_BY
-from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.systemd import UnitFile
+from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.systemd_seen import UnitFile
 
 A, B = "GPU-a", "GPU-b"
 MPS, SLICES = {"mode": "mps", "replicas": 6}, {"mode": "timeslice"}

@@ -11,6 +11,7 @@ import pytest
 
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.errors import Refused
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.step import File
+from ansible_collections.bettercompute.bcd.plugins.module_utils.look.memory_shown import mounted
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan import bootargs, hugepages_boot
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.hugepages import (
     Settings,
@@ -19,12 +20,15 @@ from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.hugepages i
     release_of,
 )
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.hugepages_units import (
+    MOUNTS,
+    POINT,
     Mount,
     lines,
-    parse_mounts,
+    parse_mount,
     render_service,
 )
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.pages import G1, M2
+from tests.unit.fake_host import FakeHost
 
 SMALL_0 = "ExecStart=-/bin/sh -c 'echo 8 >/sys/devices/system/node/node0/hugepages/hugepages-2048kB/nr_hugepages'"
 SMALL_1 = "ExecStart=-/bin/sh -c 'echo 0 >/sys/devices/system/node/node1/hugepages/hugepages-2048kB/nr_hugepages'"
@@ -168,6 +172,6 @@ def test_the_service_runs_once_and_early_and_is_wanted_at_boot() -> None:
     ],
 )
 def test_the_mount_as_proc_mounts_shows_it(text: str, shown: bool, right: bool) -> None:
-    seen = parse_mounts(text)
+    seen = parse_mount(mounted(FakeHost({MOUNTS: text}), MOUNTS, POINT))
     assert (bool(seen.shown), seen.right) == (shown, right)
     assert isinstance(seen, Mount)

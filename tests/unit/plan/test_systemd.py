@@ -11,9 +11,9 @@ from ansible_collections.bettercompute.bcd.plugins.module_utils.core.errors impo
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.plan import Answer, Ask, Past, Todo
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.predict import PredictedHost
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.step import File, Step
+from ansible_collections.bettercompute.bcd.plugins.module_utils.look.service_state import has_unit
 from ansible_collections.bettercompute.bcd.plugins.module_utils.look.swap import is_masked
 from ansible_collections.bettercompute.bcd.plugins.module_utils.look.systemd import (
-    has_unit,
     is_active,
     service,
     systemd,
@@ -21,17 +21,17 @@ from ansible_collections.bettercompute.bcd.plugins.module_utils.look.systemd imp
 )
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.systemd import (
     RELOAD,
-    RUNNING,
-    Service,
-    Systemd,
-    UnitFile,
-    asks_active,
-    asks_enabled,
     control,
     drop_unit,
     keep_unit,
     reload,
 )
+from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.systemd_asks import (
+    RUNNING,
+    asks_active,
+    asks_enabled,
+)
+from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.systemd_seen import Service, Systemd, UnitFile
 from tests.unit.fake_host import FakeHost
 from tests.unit.ground import rooms
 
@@ -113,7 +113,8 @@ def test_in_check_mode_every_look_sees_what_became_of_a_service(
     verbs: tuple[str, ...], runs: bool, enabled: str
 ) -> None:
     name = "x.service"
-    stopped = {"is-active": Answer(3, "inactive\n"), "is-enabled": Answer(1, "disabled\n")}
+    shown = Answer(0, "ActiveState=inactive\nNeedDaemonReload=no\n")
+    stopped = {"show": shown, "is-active": Answer(3, "inactive\n"), "is-enabled": Answer(1, "disabled\n")}
     files = {f"/usr/lib/systemd/system/{name}": "", f"{RUNNING}/seats": ""}
     host = FakeHost(files, {"systemctl": lambda _host, argv: stopped[argv[1]]})
     predicted = PredictedHost(host)
@@ -151,13 +152,14 @@ def test_what_a_look_sees_of_systemd(files: dict[str, str], seen: Systemd) -> No
     assert systemd(FakeHost(files)) == seen
 
 
-@pytest.mark.parametrize(("said", "behind"), [("yes\n", True), ("no\n", False), ("", False)])
+@pytest.mark.parametrize(("said", "behind"), [("yes", True), ("no", False)])
 def test_a_look_at_a_unit_asks_the_manager_only_when_told_to(said: str, behind: bool) -> None:
-    host = FakeHost({PATH: TEXT, LINK: ""}, {"systemctl": lambda _host, _argv: Answer(0, said)})
+    shown = Answer(0, f"ActiveState=active\nNeedDaemonReload={said}\n")
+    host = FakeHost({PATH: TEXT, LINK: ""}, {"systemctl": lambda _host, _argv: shown})
     assert unit_file(host, NAME, TARGET) == KEPT
     assert host.asked == []
     assert unit_file(host, NAME, TARGET, ask=True) == KEPT._replace(behind=behind)
-    assert host.asked == [("systemctl", "show", "--property=NeedDaemonReload", "--value", NAME)]
+    assert host.asked == [("systemctl", "show", "--property=ActiveState,NeedDaemonReload", "--", NAME)]
 
 
 @pytest.mark.parametrize("verb", ["enable", "disable", "mask", "unmask"])
@@ -202,4 +204,4 @@ def test_what_counts_as_masked(links: dict[str, str], files: dict[str, str], mas
 def test_systemctl_is_spelled_in_one_place() -> None:
     """What is asked in a second spelling is not what a step has declared: check mode would tell the old state."""
     spell = [path.name for path in rooms.sources("plugins/module_utils") if '"systemctl"' in path.read_text("utf-8")]
-    assert sorted(spell) == ["systemd.py", "systemd_ended.py", "systemd_slices.py"]
+    assert sorted(spell) == ["systemd.py", "systemd_asks.py", "systemd_ended.py", "systemd_slices.py"]

@@ -19,6 +19,7 @@ from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.cpu import 
 from ansible_collections.bettercompute.bcd.plugins.module_utils.units.cpu import UNIT
 from tests.unit.boot_machines import machine, reboot, show_cpus
 from tests.unit.fake_host import FakeHost
+from tests.unit.shown_units import shown_units
 
 SYS = "/sys/devices/system/cpu"
 PSTATE = "performance powersave"
@@ -170,9 +171,8 @@ def test_a_service_that_sets_governors_too_is_named(active: str, named: bool) ->
         host.put(f"/usr/lib/systemd/system/{name}.service", "[Service]\n")
 
     def systemctl(_host: FakeHost, argv: tuple[str, ...]) -> Answer:
-        assert argv[1] == "is-active"
-        states = ["active" if unit == f"{active}.service" else "inactive" for unit in argv[2:]]
-        return Answer(0 if "active" in states else 3, "\n".join(states) + "\n")
+        assert argv[1] == "show"
+        return shown_units(argv, lambda unit: "active" if unit == f"{active}.service" else "inactive")
 
     host.programs["systemctl"] = systemctl
     outcome = go(host, {"governor": "performance"})

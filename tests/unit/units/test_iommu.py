@@ -13,8 +13,9 @@ from ansible_collections.bettercompute.bcd.plugins.module_utils.core.errors impo
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.outcome import Outcome
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.records import Records
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.runner import Goal, converge
+from ansible_collections.bettercompute.bcd.plugins.module_utils.look.iommu import vendor
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.iommu import Settings, arguments, check
-from ansible_collections.bettercompute.bcd.plugins.module_utils.units.iommu import UNIT, vendor
+from ansible_collections.bettercompute.bcd.plugins.module_utils.units.iommu import UNIT
 from tests.unit.boot_machines import machine, next_line, reboot
 from tests.unit.fake_host import FakeHost
 
@@ -62,10 +63,16 @@ def test_another_vendor_is_refused() -> None:
 
 def test_the_vendor_in_cpuinfo() -> None:
     assert (
-        vendor("processor\t: 0\nvendor_id\t: GenuineIntel\n\nprocessor\t: 1\nvendor_id\t: GenuineIntel\n")
+        vendor(
+            FakeHost(
+                {
+                    "/proc/cpuinfo": "processor\t: 0\nvendor_id\t: GenuineIntel\n\nprocessor\t: 1\nvendor_id\t: GenuineIntel\n"
+                }
+            )
+        )
         == "GenuineIntel"
     )
-    assert vendor("processor\t: 0\nBogoMIPS\t: 243.75\nCPU implementer\t: 0x41\n") == ""
+    assert vendor(FakeHost({"/proc/cpuinfo": "processor\t: 0\nBogoMIPS\t: 243.75\nCPU implementer\t: 0x41\n"})) == ""
 
 
 def test_passthrough_is_the_default_and_a_truth_value() -> None:

@@ -1,0 +1,60 @@
+# Copyright (c) 2026 bettercompute
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""systemd as a look sees it: the manager, a service, a unit file of ours."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ..core.step import File
+from .systemd_asks import FOLDER, RUNS
+
+
+class Systemd(NamedTuple):
+    """Whether systemd manages this host, and whether containers hold GPUs through our CDI files."""
+
+    running: bool
+    holds: bool = False
+
+
+class Service(NamedTuple):
+    """A service as systemd has it. `load` is "loaded", or "not-found" where there is no unit of the name.
+
+    `active` is the state that systemd prints: active, inactive, failed, activating ... `enabled` is what it prints of
+    the next boot: enabled, disabled, static, masked ...
+    """
+
+    load: str = "not-found"
+    active: str = "inactive"
+    enabled: str = ""
+
+    @property
+    def runs(self) -> bool:
+        """Whether it is up."""
+        return self.active in RUNS
+
+    @property
+    def is_masked(self) -> bool:
+        """Whether it is kept from being started at all."""
+        return self.enabled.startswith("masked")
+
+
+class UnitFile(NamedTuple):
+    """A unit file of ours. `behind`: the manager says that it has loaded another version (NeedDaemonReload)."""
+
+    name: str  # "dev-hugepages1G.mount"
+    wanted_by: str  # "sysinit.target"
+    file: File | None = None
+    enabled: bool = False
+    behind: bool = False
+
+    @property
+    def path(self) -> str:
+        """Where the file lies."""
+        return f"{FOLDER}/{self.name}"
+
+    @property
+    def link(self) -> str:
+        """The link that enables it."""
+        return f"{FOLDER}/{self.wanted_by}.wants/{self.name}"

@@ -13,9 +13,10 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ..module_utils.plan.gpu import Gpu
-from ..module_utils.plan.mig import ALL, LISTED, Layout, Profile, parse_layout, text_of
+from ..module_utils.plan.mig import ALL, LISTED, Layout, Profile, parse_layout
 from ..module_utils.plan.mig_goal import alike
 from ..module_utils.plan.mig_layout import check
+from ..module_utils.plan.mig_text import text_of
 from ..module_utils.plan.unit_checks import refusal
 from ..module_utils.plan.unit_names import MIG_LAYOUT
 from .profile_units import FROM

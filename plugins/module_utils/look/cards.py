@@ -14,7 +14,8 @@ from ..plan.devices_seen import Card
 from ..plan.gpu import Gpu, MigDevice
 from .each_gpu import Row
 from .gpu_facts import rows
-from .mig import Tables, device_uuids
+from .mig import Tables
+from .mig_uuids import device_uuids
 from .smi_lists import listing, parse_list
 
 ENABLED = "Enabled"

@@ -18,7 +18,8 @@ from ..plan.holds import Hold, claim, has, resolved
 from ..plan.pci import normal_pci
 from .holds import holds, releasing
 from .nvidia_proc import DRIVER, taken
-from .smi_lists import compute_apps, listing, parse_list
+from .smi_apps import compute_apps
+from .smi_lists import listing, parse_list
 
 GONE = " (deleted)"  # what the kernel adds to the name of a file that was removed since
 # What is open on a GPU that is in use; of MPS a client may have unified memory alone.

@@ -19,7 +19,8 @@ from ..plan.gpu import Gpu, MigDevice
 from ..plan.gpu_generations import generation
 from ..plan.gpu_users import App, Holder
 from ..plan.holds import Hold, has
-from ..plan.mig import ComputeInstance, GpuInstance, layout_of
+from ..plan.mig import ComputeInstance, GpuInstance
+from ..plan.mig_text import layout_of
 from ..plan.program_version import version_in
 from ..plan.smi import NAMES
 from . import pci
@@ -29,7 +30,8 @@ from .driver import library, loaded
 from .each_gpu import Row, each_gpu
 from .fabric import switches
 from .gpu_shares import shares
-from .mig import Tables, device_uuids
+from .mig import Tables
+from .mig_uuids import device_uuids
 from .nvidia_proc import DRIVER
 from .smi_fabric import fabric_states
 from .smi_lists import listing, parse_list

@@ -10,23 +10,20 @@ table is a fault that names it.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from typing import Any, Callable, TypeVar
+from typing import TYPE_CHECKING, Any, Callable, TypeVar
 
 from ..core.errors import StepFailed
 from ..core.host import Host
-from ..plan.gpu import MigDevice
-from ..plan.mig import ComputeInstance, GpuInstance, Offered, Placements, parse_profile
-from .smi import ask
-from .smi_faults import quoted, tells_of_the_dead, unanswered
+from ..plan.mig import ComputeInstance, GpuInstance
+from .smi import ask, is_plain
+
+if TYPE_CHECKING:
+    from ..plan.mig import Offered, Placements
 
 Row = TypeVar("Row")
 
-OFFERED = re.compile(r"\|\s+(\d+)\s+MIG (\S+)\s+(\d+)\s+(\d+)/(\d+)\s+[\d.]+\s+\S+(?:\s+\d+){3}\s*\|")
-OFFERED_MORE = re.compile(r"\|(?:\s+\d+){3}\s*\|")  # its second line: copy engines, JPEG, OFA
 GPU_INSTANCE = re.compile(r"\|\s+(\d+)\s+MIG (\S+)\s+(\d+)\s+(\d+)\s+(\d+):(\d+)\s*\|")
 COMPUTE_INSTANCE = re.compile(r"\|\s+(\d+)\s+(\d+)\s+MIG (\S+)\s+(\d+)\*?\s+(\d+)\s+(\d+):(\d+)\s*\|")
-PLACEMENTS = re.compile(r"GPU +(\d+) Profile ID +(\d+) Placements? *: \{(\d+(?:,\d+)*)\}:(\d+)")
 BORDER = re.compile(r"\+-+\+")
 RULE = re.compile(r"\|=+\|")
 NONE_FOUND = re.compile(r"No (?:GPU|compute) instances found: Not Found")
@@ -47,10 +44,14 @@ class Tables:
 
     def offered(self, gpu: int) -> tuple[Offered, ...]:
         """What the GPU offers, with MIG mode off too: free is 0 then."""
+        from .mig_offers import parse_lgip
+
         return self._rows(gpu, "-lgip", parse_lgip)
 
     def placements(self, gpu: int) -> tuple[Placements, ...]:
         """Where instances of each profile may start on the GPU, with MIG mode off too."""
+        from .mig_offers import parse_lgipp
+
         return self._rows(gpu, "-lgipp", parse_lgipp)
 
     def gpu_instances(self, gpu: int) -> tuple[GpuInstance, ...]:
@@ -94,6 +95,10 @@ def _answered(
 ) -> tuple[tuple[int, Row], ...]:
     """(GPU index, row) of a listing; () where nvidia-smi says that there is none to list."""
     answer = ask(host, *arguments)
+    if is_plain(answer):
+        return parse(answer.out)
+    from .smi_faults import tells_of_the_dead, unanswered
+
     said = answer.out.strip()
     none = NO_MIG.fullmatch(said) or NONE_FOUND.fullmatch(said)
     if answer.rc in (0, 6) and none and not tells_of_the_dead(answer):
@@ -113,54 +118,11 @@ def _of(asked: int, found: tuple[tuple[int, Row], ...]) -> tuple[Row, ...]:
     return tuple(row for _index, row in found)
 
 
-def device_uuids(gpu: int, order: Sequence[ComputeInstance], devices: Sequence[MigDevice]) -> list[str]:
-    """The UUIDs of a GPU's compute instances, which are in `order` by GPU instance and then by their own ids.
-
-    nvidia-smi -L, of which `devices` are, numbers MIG devices so, and does not name their instances. Raises StepFailed
-    where the two listings do not tell of the same.
-    """
-    shapes = [parse_profile(ci.profile_name) for ci in order], [parse_profile(one.profile) for one in devices]
-    plain, listed = ([one._replace(attribute="") for one in some if one] for some in shapes)
-    if len(order) != len(devices) or plain != listed:
-        raise StepFailed(
-            f"nvidia-smi -L lists {len(devices)} MIG devices on GPU {gpu}, and mig -lci {len(order)} others: "
-            "look again once nobody changes them"
-        )
-    return [device.uuid for device in devices]
-
-
-def parse_lgip(text: str) -> tuple[tuple[int, Offered], ...]:
-    """(GPU index, profile) of `mig -lgip`; raises StepFailed naming what it does not know."""
-    rows = _rows(text, "GPU instance profiles:", (OFFERED, OFFERED_MORE))
-    found = []
-    for gpu, name, number, free, total in rows:
-        profile = parse_profile(name)
-        if profile is None:
-            raise StepFailed(f"nvidia-smi mig -lgip offers the profile {name!r}, whose name is of no known form")
-        found.append((int(gpu), Offered(int(number), profile, name, int(free), int(total))))
-    return tuple(found)
-
-
-def parse_lgipp(text: str) -> tuple[tuple[int, Placements], ...]:
-    """(GPU index, placements) of `mig -lgipp`; raises StepFailed naming what it does not know."""
-    found = []
-    for line in text.splitlines():
-        row = PLACEMENTS.fullmatch(line.strip())
-        if row:
-            starts = tuple(int(start) for start in row.group(3).split(","))
-            found.append((int(row.group(1)), Placements(int(row.group(2)), starts, int(row.group(4)))))
-        elif line.strip():
-            raise StepFailed(f"nvidia-smi mig -lgipp prints {quoted(line)}, which is no profile's placements")
-    if not found:
-        raise StepFailed("nvidia-smi mig -lgipp prints nothing, not even one profile's placements")
-    return tuple(found)
-
-
 def parse_lgi(text: str) -> tuple[tuple[int, GpuInstance], ...]:
     """(GPU index, GPU instance) of `mig -lgi`; raises StepFailed naming what it does not know."""
     return tuple(
         (int(gpu), GpuInstance(int(number), name, int(profile), int(start), int(size)))
-        for gpu, name, profile, number, start, size in _rows(text, "GPU instances:", (GPU_INSTANCE,))
+        for gpu, name, profile, number, start, size in table_rows(text, "GPU instances:", (GPU_INSTANCE,))
     )
 
 
@@ -168,11 +130,11 @@ def parse_lci(text: str) -> tuple[tuple[int, ComputeInstance], ...]:
     """(GPU index, compute instance) of `mig -lci`; raises StepFailed naming what it does not know."""
     return tuple(
         (int(gpu), ComputeInstance(int(gi), int(number), name, int(profile), int(start), int(size)))
-        for gpu, gi, name, profile, number, start, size in _rows(text, "Compute instances:", (COMPUTE_INSTANCE,))
+        for gpu, gi, name, profile, number, start, size in table_rows(text, "Compute instances:", (COMPUTE_INSTANCE,))
     )
 
 
-def _rows(text: str, title: str, shapes: tuple[re.Pattern[str], ...]) -> list[tuple[str, ...]]:
+def table_rows(text: str, title: str, shapes: tuple[re.Pattern[str], ...]) -> list[tuple[str, ...]]:
     """The rows of a table: a border, the title, headings, a rule, then for each row its lines and a border.
 
     `shapes` are a row's lines; what the first captures is the row. A table has at least one.
@@ -182,18 +144,24 @@ def _rows(text: str, title: str, shapes: tuple[re.Pattern[str], ...]) -> list[tu
         raise StepFailed(f"nvidia-smi mig prints nothing, not even a table of {title.rstrip(':')}")
     rule = next((at for at, line in enumerate(lines) if RULE.fullmatch(line)), None)
     if rule is None or rule < 3 or not BORDER.fullmatch(lines[0]) or lines[1].strip("| ") != title:
-        raise StepFailed(f"nvidia-smi mig prints {quoted(text)}, not a table of {title.rstrip(':')}")
+        raise StepFailed(f"nvidia-smi mig prints {_said(text)}, not a table of {title.rstrip(':')}")
     for line in lines[2:rule]:
         if not re.fullmatch(r"\| *[A-Z].*\|", line):
-            raise StepFailed(f"nvidia-smi mig prints {quoted(line)} above its table of {title.rstrip(':')}")
+            raise StepFailed(f"nvidia-smi mig prints {_said(line)} above its table of {title.rstrip(':')}")
     rows = []
     whole = (*shapes, BORDER)
     for at, line in enumerate(lines[rule + 1 :]):
         found = whole[at % len(whole)].fullmatch(line)
         if not found:
-            raise StepFailed(f"nvidia-smi mig prints {quoted(line)} in its table of {title.rstrip(':')}")
+            raise StepFailed(f"nvidia-smi mig prints {_said(line)} in its table of {title.rstrip(':')}")
         if at % len(whole) == 0:
             rows.append(found.groups())
     if not rows or (len(lines) - rule - 1) % len(whole):
-        raise StepFailed(f"nvidia-smi mig ends its table of {title.rstrip(':')} with {quoted(lines[-1])}")
+        raise StepFailed(f"nvidia-smi mig ends its table of {title.rstrip(':')} with {_said(lines[-1])}")
     return rows
+
+
+def _said(text: str) -> str:
+    from .smi_faults import quoted
+
+    return quoted(text)

@@ -12,7 +12,7 @@ from ..plan.gpu_sharing_daemon import CONTROL
 from ..plan.gpu_sharing_seen import Seen
 from ..plan.gpu_users import App, is_attendant
 from .clients import device_holders, gpu_nodes
-from .smi_lists import compute_apps
+from .smi_apps import compute_apps
 
 UVM = "/dev/nvidia-uvm"  # what every CUDA process opens
 COMM = CONTROL[:15]  # as much of a program's name as the kernel keeps

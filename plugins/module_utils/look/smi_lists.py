@@ -1,7 +1,7 @@
 # Copyright (c) 2026 bettercompute
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What nvidia-smi lists beside its GPUs: their MIG devices, and the processes that compute."""
+"""The MIG devices of each GPU, as nvidia-smi lists them."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ import re
 from ..core.errors import StepFailed
 from ..core.host import Host
 from ..plan.gpu import Listed, MigDevice
-from ..plan.gpu_users import App
-from ..plan.smi import APPS, COMPUTING, LIST
-from .smi import NO_GPU, answered, parse_csv
+from ..plan.smi import LIST
+from .smi import NO_GPU, answered
 
 LISTED = re.compile(r"GPU (\d+): (.+) \(UUID: (GPU-[^\s)]+)\)")
 MIG_DEVICE = re.compile(r" +MIG (\S+) +Device +(\d+): \(UUID: (MIG-[^\s)]+)\)")
@@ -38,13 +37,3 @@ def parse_list(text: str) -> tuple[Listed, ...]:
 
             raise StepFailed(f"nvidia-smi -L prints {quoted(line)}, which is no GPU or MIG device in its place")
     return tuple(listed)
-
-
-def compute_apps(host: Host, gpu: str = "") -> tuple[App, ...]:
-    """The processes that compute, on all GPUs or the one that `gpu` names for -i."""
-    where = ("-i", gpu) if gpu else ()
-    rows = parse_csv(answered(host, *APPS[1:], *where, silent=True), COMPUTING)
-    for row in rows:
-        if not row["pid"].isdecimal():
-            raise StepFailed(f"nvidia-smi shows a compute process with the id {row['pid']!r}, which is no process id")
-    return tuple(App(row["gpu_uuid"], int(row["pid"]), row["process_name"]) for row in rows)

@@ -84,12 +84,6 @@ def parse_profile(name: str) -> Profile | None:
     return Profile(int(slices), int(compute or slices), int(memory), attribute)
 
 
-def name_of(profile: Profile) -> str:
-    """The profile's name; compute slices are said where they are not all."""
-    compute = "" if profile.compute == profile.slices else f"{profile.compute}c."
-    return f"{compute}{profile.slices}g.{profile.memory_gb}gb{profile.attribute}"
-
-
 # -- layouts
 
 
@@ -168,24 +162,17 @@ def _listed(devices: list[tuple[Profile, int]], where: str) -> Layout:
     counts: Counter[Profile] = Counter()
     for profile, count in devices:
         counts[profile] += count
-    return Layout(LISTED, _largest_first(counts))
+    return Layout(LISTED, largest_first(counts))
 
 
-def _largest_first(counts: Counter[Profile]) -> tuple[tuple[Profile, int], ...]:
+def largest_first(counts: Counter[Profile]) -> tuple[tuple[Profile, int], ...]:
+    """Profiles with their counts, in the order that a layout's text has."""
+
     def size(item: tuple[Profile, int]) -> tuple[int, int, str, int]:
         profile = item[0]
         return (-profile.slices, -profile.memory_gb, profile.attribute, -profile.compute)
 
     return tuple(sorted(counts.items(), key=size))
-
-
-def text_of(layout: Layout) -> str:
-    """The layout's canonical text, which parses to an equal layout."""
-    if layout.kind == ALL:
-        return f"all-{name_of(layout.devices[0][0])}"
-    if layout.kind != LISTED:
-        return layout.kind
-    return ",".join(name_of(profile) + (f":{count}" if count > 1 else "") for profile, count in layout.devices)
 
 
 # -- what a GPU shows
@@ -217,19 +204,6 @@ def known(name: str) -> Profile:
     if profile is None:
         raise StepFailed(f"nvidia-smi shows an instance of the profile {name!r}, whose name is of no known form")
     return profile
-
-
-def layout_of(enabled: bool, gis: tuple[GpuInstance, ...], cis: tuple[ComputeInstance, ...]) -> str:
-    """What a GPU shows as the text of a layout, which given back changes nothing.
-
-    A GPU instance that lacks its compute instance counts as the device that it is to be: given back, it is completed.
-    """
-    if not enabled:
-        return OFF
-    counts = devices_of(gis, cis)
-    for gi in bare(gis, cis):
-        counts[known(gi.profile_name)] += 1
-    return text_of(Layout(LISTED, _largest_first(counts))) if counts else EMPTY
 
 
 def shows(

@@ -12,8 +12,9 @@ from itertools import combinations
 from typing import NamedTuple
 
 from ..core.errors import Refused, StepFailed
-from .mig import ALL, ComputeInstance, GpuInstance, Layout, Offered, Placements, Profile, known, name_of, text_of
+from .mig import ALL, ComputeInstance, GpuInstance, Layout, Offered, Placements, Profile, known
 from .mig_placement import Grid, Kind, cells, grid_of, in_order, most, place, too_many
+from .mig_text import name_of, text_of
 from .unit_names import MIG_LAYOUT as UNIT
 
 # One profile under two firmwares differs by a few percent in what its name says of the memory (7g.79gb, 7g.80gb);

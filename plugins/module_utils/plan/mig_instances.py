@@ -10,11 +10,13 @@ from itertools import groupby
 from ..core.errors import NotKnownYet
 from ..core.plan import Todo
 from .gpu import Gpu
-from .mig import Layout, known, text_of
+from .mig import Layout, known
 from .mig_boot import Instance, by_place
 from .mig_goal import Goal, Has, New, Sizes, full
 from .mig_placement import Kind
-from .mig_state import Shown, create, create_parts, destroy, destroy_parts
+from .mig_state import Shown
+from .mig_steps import create, create_parts, destroy, destroy_parts
+from .mig_text import text_of
 
 
 def cleared(shown: Shown) -> Goal:

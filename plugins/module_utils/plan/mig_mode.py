@@ -16,7 +16,8 @@ from . import systemd
 from .debts import debt, owed
 from .gpu import MODES, Gpu
 from .gpu_generations import generation
-from .mig_state import InTheWay, Shown, label, mode, reset
+from .mig_state import InTheWay, Shown, label
+from .mig_steps import mode, reset
 from .unit_names import MIG_LAYOUT as UNIT
 
 DRM = "nvidia_drm"

@@ -23,7 +23,7 @@ def look(host: Host, settings: planner.Settings | None, _past: Past) -> Now:
 
 def gather(host: Host) -> Plan:
     """The layouts that the GPUs have, in the form of the settings."""
-    from ..look.mig_layout import gathered
+    from ..look.mig_gathered import gathered
 
     return gathered(host)
 

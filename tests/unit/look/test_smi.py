@@ -18,7 +18,7 @@ from ansible_collections.bettercompute.bcd.plugins.module_utils.core.errors impo
 )
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.plan import Answer
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.predict import PredictedHost
-from ansible_collections.bettercompute.bcd.plugins.module_utils.look import smi, smi_fabric, smi_lists
+from ansible_collections.bettercompute.bcd.plugins.module_utils.look import smi, smi_apps, smi_fabric, smi_lists
 from ansible_collections.bettercompute.bcd.plugins.module_utils.look.each_gpu import each_gpu
 from ansible_collections.bettercompute.bcd.plugins.module_utils.look.smi_faults import unanswered
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.gpu import Gpu, Listed, MigDevice, value
@@ -312,7 +312,7 @@ def test_gpus_that_the_driver_could_not_start_are_told_apart_by_their_addresses(
 def test_a_dead_gpu_beside_an_answer_of_none_is_no_host_without_gpus() -> None:
     for status in (0, 6):
         host = saying(Answer(status, "No devices were found\n", LOST))
-        for look in (smi.gpus, smi_lists.listing, smi_lists.compute_apps):
+        for look in (smi.gpus, smi_lists.listing, smi_apps.compute_apps):
             with pytest.raises(StepFailed, match="Unable to determine the device handle"):
                 look(host)
 
@@ -393,11 +393,11 @@ def test_compute_processes_name_the_parent_gpu() -> None:
 def test_compute_processes() -> None:
     text = "GPU-1, 4242, /usr/bin/python3, with, commas\nGPU-1, 4243, [Insufficient Permissions]\n"
     host = saying(Answer(0, text))
-    assert smi_lists.compute_apps(host) == (
+    assert smi_apps.compute_apps(host) == (
         App("GPU-1", 4242, "/usr/bin/python3, with, commas"),
         App("GPU-1", 4243, "[Insufficient Permissions]"),
     )
-    smi_lists.compute_apps(host, "GPU-1")
+    smi_apps.compute_apps(host, "GPU-1")
     query = ("nvidia-smi", "--query-compute-apps=gpu_uuid,pid,process_name", "--format=csv,noheader")
     assert host.asked == [query, (*query, "-i", "GPU-1")]
 
@@ -405,14 +405,14 @@ def test_compute_processes() -> None:
 def test_an_idle_machine_and_one_without_a_gpu_have_no_compute_process() -> None:
     for idle in (session("smi470_compute_apps_mig")[2], session("smi550_query_gpu")[17]):
         assert "--query-compute-apps" in idle.line
-        assert (idle.text, smi_lists.compute_apps(saying(idle.answer))) == ("", ())
-    assert smi_lists.compute_apps(saying(Answer(6, "No devices were found\n"))) == ()
+        assert (idle.text, smi_apps.compute_apps(saying(idle.answer))) == ("", ())
+    assert smi_apps.compute_apps(saying(Answer(6, "No devices were found\n"))) == ()
 
 
 @pytest.mark.parametrize("text", ["GPU-1, 4242\n", "GPU-1, x, python3\n", "python3\n"])
 def test_a_process_that_is_none_is_named(text: str) -> None:
     with pytest.raises(StepFailed):
-        smi_lists.compute_apps(saying(Answer(0, text)))
+        smi_apps.compute_apps(saying(Answer(0, text)))
 
 
 # -- the fabric
@@ -478,7 +478,7 @@ def test_what_the_driver_still_has_to_bring_is_waited_for(fail: str, words: str)
 
 
 def test_nvidia_smi_that_is_not_installed_is_waited_for() -> None:
-    for ask in (smi.gpus, smi_lists.listing, smi_lists.compute_apps):
+    for ask in (smi.gpus, smi_lists.listing, smi_apps.compute_apps):
         with pytest.raises(NotReady, match="nvidia-smi is not installed yet"):
             ask(FakeHost())
 
@@ -567,7 +567,7 @@ def test_every_question_is_bounded() -> None:
     host = Clocked(programs={"nvidia-smi": lambda _host, _argv: Answer(6, "No devices were found\n")})
     smi.gpus(host)
     smi_lists.listing(host)
-    smi_lists.compute_apps(host)
+    smi_apps.compute_apps(host)
     assert seen == [60.0, 60.0, 60.0]
 
 

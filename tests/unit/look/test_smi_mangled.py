@@ -12,12 +12,12 @@ import pytest
 
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.errors import StepFailed
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.plan import Answer
-from ansible_collections.bettercompute.bcd.plugins.module_utils.look import mig, smi, smi_lists
+from ansible_collections.bettercompute.bcd.plugins.module_utils.look import mig, mig_offers, smi, smi_lists
 from tests.captures import names, session
 from tests.unit.fake_host import FakeHost
 
 TABLES: dict[str, Callable[[str], tuple[Any, ...]]] = {
-    "-lgip": mig.parse_lgip,
+    "-lgip": mig_offers.parse_lgip,
     "-lgi": mig.parse_lgi,
     "-lci": mig.parse_lci,
 }
@@ -36,7 +36,7 @@ def recorded(options: dict[str, Parse], mark: str) -> list[tuple[str, Parse, str
 
 
 ALL_TABLES = recorded(TABLES, "|")
-ALL_PLACEMENTS = recorded({"-lgipp": mig.parse_lgipp}, "{")
+ALL_PLACEMENTS = recorded({"-lgipp": mig_offers.parse_lgipp}, "{")
 ALL_LISTS = recorded({"-L": smi_lists.parse_list}, "UUID")
 
 

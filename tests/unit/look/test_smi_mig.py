@@ -11,7 +11,7 @@ import pytest
 
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.errors import StepFailed, Unreadable
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.plan import Answer
-from ansible_collections.bettercompute.bcd.plugins.module_utils.look import mig
+from ansible_collections.bettercompute.bcd.plugins.module_utils.look import mig, mig_offers
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.mig import (
     COMPUTE,
     ComputeInstance,
@@ -114,13 +114,13 @@ RTX = ("real_mig_session_rtxpro6000",)
 
 
 def test_an_h100_says_its_placements() -> None:
-    starts = mig.parse_lgipp(said("real_mig_session_h100_80gb", "-lgipp").text)
+    starts = mig_offers.parse_lgipp(said("real_mig_session_h100_80gb", "-lgipp").text)
     assert starts == tuple((0, Placements(row[0], row[2], row[3])) for row in H100_PROFILES.values())
 
 
 def test_what_is_free_once_it_is_full() -> None:
     full = [one for one in session("smi550_mig_instances_and_errors") if "-lgip" in one.argv]
-    assert [(one.name, one.free, one.total) for _gpu, one in mig.parse_lgip(full[0].text)] == [
+    assert [(one.name, one.free, one.total) for _gpu, one in mig_offers.parse_lgip(full[0].text)] == [
         (key, 0, row[1]) for key, row in H100_PROFILES.items()
     ]
 
@@ -318,4 +318,4 @@ def test_two_gpus_in_one_answer_are_not_one() -> None:
 def test_a_profile_of_a_form_that_no_one_knows_is_named() -> None:
     text = said("smi470_a100_session", "-lgip").text.replace("MIG 2g.10gb  ", "MIG 2x.10gb  ")
     with pytest.raises(StepFailed, match=r"'2x\.10gb'"):
-        mig.parse_lgip(text)
+        mig_offers.parse_lgip(text)

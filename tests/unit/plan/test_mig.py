@@ -19,14 +19,12 @@ from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.mig import 
     Layout,
     Profile,
     devices_of,
-    layout_of,
-    name_of,
     parse_layout,
     parse_profile,
     shows,
-    text_of,
 )
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.mig_layout import check
+from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.mig_text import layout_of, name_of, text_of
 
 G1, G2, G3 = Profile(1, 1, 10, ""), Profile(2, 2, 20, ""), Profile(3, 3, 40, "")
 

@@ -315,7 +315,14 @@ def test_what_follows_a_new_layout_is_known_only_after_it() -> None:
 
 
 @pytest.mark.parametrize(
-    ("layout", "listings"), [("3g.40gb:2", ["-lgi", "-lci"]), ("all-1g.10gb", ["-lgi", "-lci", "-lgip"])]
+    ("layout", "listings"),
+    [
+        ("off", []),
+        ("empty", ["mig -lgi"]),
+        ("3g.40gb:2", ["mig -lgi", "-L"]),
+        ("all-1g.10gb", ["mig -lgi", "-L", "mig -lgip"]),
+        ("1c.3g.40gb:3,1g.10gb", ["mig -lgi", "-L", "mig -lci"]),
+    ],
 )
 def test_a_host_whose_gpus_show_their_layouts_is_asked_little(layout: str, listings: list[str]) -> None:
     """Each listing once, of all GPUs, however many there are."""
@@ -326,8 +333,8 @@ def test_a_host_whose_gpus_show_their_layouts_is_asked_little(layout: str, listi
     assert go(host, settings).steps == ()
     assert [" ".join(argv).partition(" --")[0] for argv in host.asked] == [
         "nvidia-smi",
-        *(f"nvidia-smi mig {listing}" for listing in listings),
-        "systemctl show",
+        *(f"nvidia-smi {listing}" for listing in listings),
+        *(["systemctl show"] if listings else []),
     ]
 
 

@@ -29,8 +29,8 @@ def run() -> int:
     try:
         asked = json.loads(sys.stdin.buffer.read())
         same = (asked["version"], asked["code"]) == (VERSION, own_code())
-        module, params, check = asked["module"], asked["params"], asked["check"]
-    except (AttributeError, ValueError, KeyError, TypeError):
+        module, params, check = asked["module"], {**asked["params"]}, asked["check"]
+    except (AttributeError, ValueError, KeyError, TypeError, RecursionError):
         sys.stderr.write(BAD)
         return USAGE
     result = result_of(module, params, check) if same else None

@@ -1,0 +1,133 @@
+# Copyright (c) 2026 bettercompute
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What is asked of the program on a host, and what is taken of what it says; options and result as a module's."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from ansible_collections.bettercompute.bcd.plugins.modules import cdi_holds, host_plan, host_section
+from ansible_collections.bettercompute.bcd.plugins.plugin_utils.program_request import (
+    Unanswered,
+    answer,
+    as_module,
+    request,
+    validated,
+)
+
+UNITS = {"units": {"sysctl": {"vm.swappiness": 10}}}
+
+
+def test_options_are_made_whole_as_the_module_has_them() -> None:
+    found = validated(
+        {**UNITS, "generation": "4", "secrets": {"a": "geheim", "b": {"c": ["tief"]}}},
+        host_section.OPTIONS,
+        host_section.RULES,
+    )
+    assert found is not None
+    assert found.params == {
+        **dict.fromkeys(host_section.OPTIONS),
+        **UNITS,
+        "generation": 4,
+        "secrets": {"a": "geheim", "b": {"c": ["tief"]}},
+        "fail_on": "failed",
+        "fail_on_secrets": False,
+        "max_disruption": "gpu",
+    }
+    assert found.secret == {"geheim", "tief"}
+
+
+@pytest.mark.parametrize(
+    ("module", "given"),
+    [
+        (host_section, {}),
+        (host_section, {**UNITS, "wire_units": []}),
+        (host_section, {**UNITS, "fly": True}),
+        (host_section, {**UNITS, "generation": "four"}),
+        (host_section, {"units": "no mapping"}),
+        (host_section, {"wire_units": [{"unit": "sysctl"}]}),
+        (host_plan, {**UNITS, "max_disruption": "reboot"}),
+        (cdi_holds, {}),
+        (cdi_holds, {"assignments": [{"allocation_id": "a"}]}),
+        (cdi_holds, {"assignments": [], "slot_count": "many"}),
+    ],
+)
+def test_what_is_wrong_with_options_is_left_for_the_module_to_say(module: Any, given: dict[str, Any]) -> None:
+    assert validated(given, module.OPTIONS, module.RULES) is None
+
+
+def test_the_request_says_which_code_is_meant() -> None:
+    assert json.loads(request("host_plan", {"label": "é\udcff"}, True, "c0de")) == {
+        "version": "0.1.0",
+        "code": "c0de",
+        "module": "host_plan",
+        "params": {"label": "é\udcff"},
+        "check": True,
+    }
+
+
+@pytest.mark.parametrize(
+    ("rc", "stderr"),
+    [
+        (127, "/bin/sh: 1: /usr/local/sbin/bcd: not found"),
+        (126, "/bin/sh: /usr/local/sbin/bcd: /usr/bin/python3: bad interpreter"),
+        (69, ""),
+        (64, "usage: bcd [-h] ...\nbcd: argument WORD: invalid choice: 'request'"),
+    ],
+)
+def test_no_program_or_another_one_is_no_fault(rc: int, stderr: str) -> None:
+    with pytest.raises(Unanswered) as fault:
+        answer(rc, "", stderr)
+    assert fault.value.why == ""
+
+
+def test_the_answer_is_found_among_what_a_login_prints() -> None:
+    out = 'Welcome {"to": 1}\n\n{"bcd_answer": {"changed": true}}\nbye\n'
+    result, lines, place = answer(0, out, "a warning")
+    assert (result, lines[place]) == ({"changed": True}, '{"bcd_answer": {"changed": true}}')
+    assert (lines[0], lines[-1]) == ('Welcome {"to": 1}', "bye")
+
+
+@pytest.mark.parametrize(
+    ("rc", "stdout", "stderr", "why"),
+    [
+        (0, "", "", "it ended with status 0 and said nothing"),
+        (137, "", "Killed\n", "it ended with status 137 and said: Killed"),
+        (0, '\n{"bcd_answer": {"changed": tr', "", "it ended with status 0 and said nothing"),
+        (0, '\n{"bcd_answer": []}', "", "it ended with status 0 and said nothing"),
+        (1, '\n{"bcd_answer": {}}', "gone\n\n", "it ended with status 1 and said: gone"),
+        (1, "", "Traceback\n  x\nKeyError: 'a'\n", "it ended with status 1 and said: KeyError: 'a'"),
+        (127, "something was printed", "", "it ended with status 127 and said nothing"),
+        (1, "", "x" * 999, "it ended with status 1 and said: " + "x" * 200),
+    ],
+)
+def test_what_cannot_be_an_answer_is_named(rc: int, stdout: str, stderr: str, why: str) -> None:
+    with pytest.raises(Unanswered) as fault:
+        answer(rc, stdout, stderr)
+    assert fault.value.why == why
+
+
+def test_what_a_program_says_last_cannot_write_to_a_terminal() -> None:
+    with pytest.raises(Unanswered) as fault:
+        answer(1, "", "\x1b[2Jgone")
+    assert "\x1b" not in fault.value.why
+
+
+def test_a_result_becomes_a_modules() -> None:
+    params = {"units": {}, "secrets": {"a": "geheim"}, "label": None}
+    whole = as_module({"changed": False, "notes": ["it said geheim"], "n": 3}, params, {"geheim"})
+    assert whole == {
+        "changed": False,
+        "notes": ["it said ********"],
+        "n": 3,
+        "invocation": {
+            "module_args": {"units": {}, "secrets": {"a": "VALUE_SPECIFIED_IN_NO_LOG_PARAMETER"}, "label": None}
+        },
+    }
+    failed = as_module({"changed": False, "msg": "no"}, None, ())
+    assert failed == {"changed": False, "msg": "no", "failed": True}
+    assert "failed" not in as_module({"changed": False, "msg": ""}, None, ())

@@ -76,9 +76,9 @@ class WholeHost(ContainerHost):
     `fresh`: the package index was refreshed a minute ago; without `switched` the board has no NVSwitches.
     """
 
-    def __init__(self, fresh: bool = False, switched: bool = True) -> None:
+    def __init__(self, fresh: bool = False, switched: bool = True, gpus: int = 2) -> None:
         self.switched = switched
-        machine = Machine.from_products(["H100-80GB"] * 2, VERSION)
+        machine = Machine.from_products(["H100-80GB"] * gpus, VERSION)
         machine.unload()
         machine.library = machine.disk = None
         super().__init__(machine, {"containerd": "1.7.24"}, {**FRESH, **(NVSWITCH if switched else {})}, toolkit=False)

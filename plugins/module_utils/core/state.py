@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 STATE = "/var/lib/bcd-hostconfig"
 VERSION = 1
 JOIN_RECORD = f"{STATE}/join-record.json"  # which node the host is, as its control plane signed it
+JOIN_TOKEN = f"{STATE}/k8s/bootstrap-token"  # 0600: laid for a pass that nobody can give the token (front.staged)
 AGENT = f"{STATE}/agent.json"  # what bcd agent came to; where it never ran, nothing of it is imported
 
 

@@ -10,21 +10,15 @@ the same lock, and up to the disruption that was allowed then. A reboot is never
 
 from __future__ import annotations
 
-import signal
 import sys
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
-from typing import Any, Callable, NamedTuple
+from _signal import SIGTERM, signal  # type: ignore[import-not-found]  # to give signals names costs as much as a start
 
-from ..core import host as machine
 from ..core.errors import Fault, Refused, StepFailed
 from ..core.lock import Held
-from ..core.outcome import Outcome, our_fault
+from ..core.outcome import DISRUPTIONS, our_fault
 from ..core.records import Records
-from ..core.step import DISRUPTIONS
-from ..look.config import OUTSIDE, pinned
+from ..look.config import OUTSIDE, pinned, says_nothing
 from ..plan import section
-from .asked import KEPT_DEVICES
 from .exit_status import CONVERGED, FAILED, PROGRESSING
 from .opening import opened
 from .options import DEVICES, HIGHEST, HOST
@@ -32,9 +26,19 @@ from .repairs import AGENT, Repair, remember
 from .result import render, valid
 from .section import ASKED
 
-WAITS = ("Busy", "RebootRequired", "HeldBack")  # pending reasons that no pass of ours can end
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from typing import Any, Callable, NamedTuple
 
-Say = Callable[[str], None]
+    from ..core import host as machine
+    from ..core.outcome import Outcome
+
+    Say = Callable[[str], None]
+else:
+    from ..core.named import NamedTuple
+
+WAITS = ("Busy", "RebootRequired", "HeldBack")  # pending reasons that no pass of ours can end
 
 
 class Kept(NamedTuple):
@@ -94,7 +98,7 @@ def sections(host: machine.Host) -> Kept:
 
 def _demanded(host: machine.Host) -> Any:
     """Root's memory of signed specs where one is demanded (see intent.memory); None where none is."""
-    root = pinned(host)
+    root = None if says_nothing(host) else pinned(host)
     if not root:
         return None
     from ..intent.acceptance import demand
@@ -114,6 +118,8 @@ def _of_host(spec: Mapping[str, Any], known: Mapping[str, Any]) -> Mapping[str, 
 
 def _of_devices(spec: Mapping[str, Any], known: Mapping[str, Any]) -> Mapping[str, Any]:
     """The options of cdi_holds."""
+    from .asked import KEPT_DEVICES
+
     beside = _only(known.get("devices", {}), KEPT_DEVICES)
     return {**DEVICES, **beside, **spec, "unattended": True}
 
@@ -139,7 +145,7 @@ def run(say: Say | None = None) -> int:
     """
     told = _print if say is None else say
     try:
-        with _unbroken(), opened(False, "bcd agent") as (host, records):
+        with _Unbroken(), opened(False, "bcd agent") as (host, records):
             return keep(host, records, told)
     except Held as fault:
         told(f"left to the pass that runs now: {fault.message}")
@@ -152,14 +158,14 @@ def run(say: Say | None = None) -> int:
         return PROGRESSING if fault.retryable else FAILED
 
 
-@contextmanager
-def _unbroken() -> Iterator[None]:
-    """Let a stop wait for the end of the pass: a package manager that is killed leaves a broken database."""
-    before = signal.signal(signal.SIGTERM, lambda _number, _frame: None)  # programs that are run have their own again
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
+class _Unbroken:
+    """Lets a stop wait for the end of the pass: a package manager that is killed leaves a broken database."""
+
+    def __enter__(self) -> None:
+        self._before = signal(SIGTERM, lambda _number, _frame: None)  # programs that are run have their own again
+
+    def __exit__(self, *_fault: object) -> None:
+        signal(SIGTERM, self._before)
 
 
 def keep(host: machine.Host, records: Records, say: Say) -> int:

@@ -5,9 +5,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 from ..core import host as machine
 from ..core.errors import NotKnownYet, StepFailed, Unreadable
 from ..core.lock import only_pass
@@ -36,28 +33,42 @@ def asks_helper() -> bool:
         raise (StepFailed(NO_MEMBER) if fault.denied else fault) from None
 
 
-@contextmanager
-def opened(check_mode: bool, what: str, outside: bool = False) -> Iterator[tuple[machine.Host, Records]]:
+class opened:  # noqa: N801 - a function to those who use it; contextlib would cost each pass its import
     """The host and its records, for one pass of `what` ("host_section").
 
     `outside`: also on a host that root's configuration keeps us off.
     """
-    real = machine.Host()
-    if check_mode:
-        from ..core.predict import PredictedHost
 
-        predicted = PredictedHost(real)
-        try:
-            _refuse(predicted, outside)
-        except NotKnownYet:  # an unprivileged look: root's configuration decides when root comes
-            pass
-        yield predicted, Records(predicted)
-        return
-    if real.uid() != 0:
-        raise StepFailed(NO_ROOT)
-    _refuse(real, outside)
-    with only_pass(real, what):
-        yield real, Records(real)
+    def __init__(self, check_mode: bool, what: str, outside: bool = False) -> None:
+        self._check_mode, self._what, self._outside = check_mode, what, outside
+        self._lock: only_pass | None = None
+
+    def __enter__(self) -> tuple[machine.Host, Records]:
+        real = machine.Host()
+        if self._check_mode:
+            return _predicted(real, self._outside)
+        if real.uid() != 0:
+            raise StepFailed(NO_ROOT)
+        _refuse(real, self._outside)
+        lock = only_pass(real, self._what)
+        lock.__enter__()
+        self._lock = lock
+        return real, Records(real)
+
+    def __exit__(self, *fault: object) -> None:
+        if self._lock is not None:
+            self._lock.__exit__(*fault)
+
+
+def _predicted(real: machine.Host, outside: bool) -> tuple[machine.Host, Records]:
+    from ..core.predict import PredictedHost
+
+    predicted = PredictedHost(real)
+    try:
+        _refuse(predicted, outside)
+    except NotKnownYet:  # an unprivileged look: root's configuration decides when root comes
+        pass
+    return predicted, Records(predicted)
 
 
 def _refuse(host: machine.Host, outside: bool) -> None:

@@ -7,8 +7,11 @@ hand on is what the modules take, so that an option which a module gains is name
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
 
 HIGHEST = "gpu"  # of max_disruption
 # Of the modules host_section and cdi_holds, each with its value where it is not given.

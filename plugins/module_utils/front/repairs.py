@@ -10,13 +10,17 @@ one, and not on each pass: systemd knows when the last one was.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
-
 from ..core.errors import Fault, NotKnownYet
 from ..core.host import Host
 from ..core.state import AGENT as RECORD
 from ..core.state import parse, render
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from typing import Any, NamedTuple
+else:
+    from ..core.named import NamedTuple
 
 AGENT = RECORD
 MOST = 100  # repairs that are kept

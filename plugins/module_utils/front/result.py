@@ -5,12 +5,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
-
 from ..core.errors import Fault, NotReady, Refused, StepFailed
 from ..core.outcome import Failure, Outcome
-from ..plan.folding import alike, of_any_cpu
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
 
 
 def render(outcome: Outcome) -> dict[str, Any]:
@@ -32,8 +33,12 @@ def render(outcome: Outcome) -> dict[str, Any]:
     return result
 
 
-def _folded(diff: Iterable[Mapping[str, str]]) -> list[dict[str, str]]:
+def _folded(diff: Sequence[Mapping[str, str]]) -> list[dict[str, str]]:
     """Ansible's diff with one entry where many CPUs differ alike: a screen of a host with 256 of them stays one."""
+    if not diff:
+        return []
+    from ..plan.folding import alike, of_any_cpu
+
     found = []
     for together in alike(diff, lambda entry: (of_any_cpu(entry["after_header"]), entry["before"], entry["after"])):
         first, more = dict(together[0]), len(together) - 1

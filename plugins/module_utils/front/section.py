@@ -5,9 +5,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
-from typing import Any, NamedTuple
-
 from ..core.errors import Fault, Refused
 from ..core.host import Host
 from ..core.outcome import Outcome
@@ -17,6 +14,13 @@ from ..core.state import AGENT
 from ..plan import section
 from .result import failed, render
 from .turns import NOTHING, take_some, take_turns
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping
+    from typing import Any, NamedTuple
+else:
+    from ..core.named import NamedTuple
 
 HOSTNAME = "/proc/sys/kernel/hostname"
 ASKED = ("generation", "max_disruption", "node_id", "site")  # what is remembered beside the units

@@ -9,17 +9,18 @@ It is the secret of whatever reference k8s-join names, and goes once the machine
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from contextlib import suppress
-from typing import Any
-
 from ..core.errors import Fault, Refused
 from ..core.host import Host
 from ..core.secret import UNNAMED
-from ..plan.kube_seen import TOKEN_FILE
+from ..core.state import JOIN_TOKEN
 from ..plan.unit_names import K8S_JOIN
 
-FILE = TOKEN_FILE
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from typing import Any
+
+FILE = JOIN_TOKEN
 
 
 def refuse_other(text: str) -> None:
@@ -38,7 +39,7 @@ def secrets(host: Host, join: Any) -> dict[str, str]:
 
     Which reference that is may be told by somebody whom nobody trusts: the token goes where settings have it that do.
     """
-    reference = join.get("joinTokenRef") or UNNAMED if isinstance(join, Mapping) else ""
+    reference = join.get("joinTokenRef") or UNNAMED if isinstance(join, dict) else ""
     if not isinstance(reference, str) or not reference:
         return {}
     token = (host.read(FILE) or "").strip()
@@ -55,7 +56,7 @@ def join_of(options: Mapping[str, Any]) -> Any:
     others say."""
     from ..plan import wire
 
-    with suppress(Refused):
+    try:
         if options.get("units") is not None:
             return options["units"].get(K8S_JOIN)
         if options.get("wire_units") is not None:
@@ -65,6 +66,8 @@ def join_of(options: Mapping[str, Any]) -> Any:
             from ..intent.envelope import envelope
 
             return (desired_state(envelope(options["signed_spec"]).body).host or {}).get(K8S_JOIN)
+    except Refused:
+        pass
     return None
 
 
@@ -78,9 +81,11 @@ def forget(host: Host, units: Iterable[Mapping[str, Any]], leaves: bool = False)
     results = list(units)
     if all(unit.get("reason") == "Refused" for unit in results):
         return
-    with suppress(Fault, OSError):
+    try:
         if host.file(FILE) is not None and (leaves or _is_none(results) or _has_joined(host)):
             host.remove(FILE)
+    except (Fault, OSError):
+        pass
 
 
 def _is_none(results: Iterable[Mapping[str, Any]]) -> bool:

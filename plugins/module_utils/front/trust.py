@@ -5,14 +5,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Callable, NamedTuple, TypeVar
-
 from ..core.errors import NotKnownYet
-from ..core.host import Host
 from ..look.config import pinned, says_nothing
 
-Agreed = TypeVar("Agreed")
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any, Callable, NamedTuple, TypeVar
+
+    from ..core.host import Host
+
+    Agreed = TypeVar("Agreed")
+else:
+    from ..core.named import NamedTuple
 
 
 class Intent(NamedTuple):

@@ -5,23 +5,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from typing import Callable
-
 from ..core.errors import Fault, Refused, StepFailed
-from ..core.host import Host
 from ..core.outcome import Done, Outcome
-from ..core.plan import Unit
 from ..core.records import Records
-from ..core.runner import Goal, converge
 from ..core.secret import Given
 from ..plan.section import Turn
 from .result import failed
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+    from typing import Callable
+
+    from ..core.host import Host
+    from ..core.plan import Unit
+
+    Catalog = Callable[[str], Unit]  # by wire name; raises Refused
+
 ROUNDS = 5  # turns of one unit in one pass
 NOTHING = Given()
-
-Catalog = Callable[[str], Unit]  # by wire name; raises Refused
 
 
 def take_turns(
@@ -112,6 +114,8 @@ def _turn(turn: Turn, catalog: Catalog, host: Host, records: Records, max_disrup
             raise turn.settings
     except Refused as fault:
         return failed(turn.unit, fault)
+    from ..core.runner import Goal, converge
+
     settings = None if turn.leaves else turn.settings
     if not (host.predicted or records.is_asked(turn.unit, settings)):
         from .asked import kept

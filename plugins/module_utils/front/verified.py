@@ -5,14 +5,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Callable
-
 from ..core.errors import NotKnownYet, Refused, StepFailed
 from ..core.host import Host, advice
 from ..plan.installed import CONFIG
 from ..plan.pins import JOIN_KEY, ROOTS, Pins
-from .trust import Agreed, Intent
+from .trust import Intent
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any, Callable
+
+    from .trust import Agreed
 
 UNPINNED = (
     f"signed_spec is given, and root pins no signer on this host: pin one in {CONFIG} ({ROOTS} or {JOIN_KEY}; the "

@@ -8,69 +8,28 @@ And what its configuration allows on this host.
 
 from __future__ import annotations
 
-import re
-from typing import TYPE_CHECKING, Union
-
 from ..core.errors import Refused
-from ..core.host import Host
-from ..core.step import File
 from ..plan.installed import CONFIG
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from ..core.host import Host
+    from ..core.seen import File
+    from ..plan.config_text import Scalar
     from ..plan.pins import Pins
 
 MEND = "make it root's, writable by no one else"
 OUTSIDE = "host.unit: this host's configuration is managed outside bcd ([host] units = false in root's config.toml)"
 
-Scalar = Union[str, int, bool]
-TABLE = re.compile(r"\[\s*([A-Za-z0-9_.-]+)\s*\]")
-PAIR = re.compile(
-    r"""([A-Za-z0-9_-]+)\s*=\s*("(?:[^"\\]|\\["\\])*"|'[^']*'|true\b|false\b|[+-]?[0-9]{1,18}(?![0-9]))"""
-)
-
-
-def parse_config(text: str) -> dict[str, dict[str, Scalar]]:
-    """The TOML that our configuration uses: tables of strings, integers and booleans; keys before a table are in "".
-
-    Raises Refused naming the line for anything else, so that nothing is half understood.
-    """
-    tables: dict[str, dict[str, Scalar]] = {"": {}}
-    here = tables[""]
-    for number, raw in enumerate(text.split("\n"), 1):
-        line = raw.strip()
-        if not line or line.startswith("#"):
-            continue
-        table = TABLE.match(line)
-        pair = PAIR.match(line)
-        end = (table or pair).end() if table or pair else 0  # type: ignore[union-attr]
-        rest = line[end:].strip()
-        key = table.group(1) if table else pair.group(1) if pair else ""
-        if not (table or pair) or (rest and not rest.startswith("#")) or key in (tables if table else here):
-            raise Refused(
-                f"{CONFIG} line {number}: {raw.strip()!r} is no table, no single key = value, or is given twice: "
-                "correct it"
-            )
-        if table:
-            here = tables.setdefault(key, {})
-        elif pair:
-            here[key] = _scalar(pair.group(2))
-    return tables
-
-
-def _scalar(text: str) -> Scalar:
-    if text in ("true", "false"):
-        return text == "true"
-    if text.startswith("'"):
-        return text[1:-1]
-    if text.startswith('"'):
-        return re.sub(r"\\(.)", r"\1", text[1:-1])
-    return int(text)
-
 
 def config(host: Host) -> dict[str, dict[str, Scalar]]:
     """The configuration, empty when there is none; raises Refused when another account could have written it."""
     text = root_text(host, CONFIG)
-    return {"": {}} if text is None else parse_config(text)
+    if text is None:
+        return {"": {}}
+    from ..plan.config_text import parse_config
+
+    return parse_config(text)
 
 
 def root_text(host: Host, path: str) -> str | None:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from ..core.secret import UNNAMED
-from ..core.state import STATE
+from ..core.state import JOIN_TOKEN, STATE
 
 SERVICE = "kubelet.service"
 KUBELET_CONF = "/etc/kubernetes/kubelet.conf"
@@ -18,7 +18,7 @@ KUBELET_FLAGS = "/var/lib/kubelet/kubeadm-flags.env"
 CONTROL_PLANE = "/etc/kubernetes/manifests/kube-apiserver.yaml"
 SOCKET = "unix:///run/containerd/containerd.sock"
 RECORD = f"{STATE}/k8s-join.json"
-TOKEN_FILE = f"{STATE}/k8s/bootstrap-token"  # 0600: laid for a pass that nobody can give the token (front.staged)
+TOKEN_FILE = JOIN_TOKEN
 JOIN_FILE = f"{STATE}/k8s-join.yaml"  # has the token while kubeadm runs, and never else
 BOOTSTRAP = "/etc/kubernetes/bootstrap-kubelet.conf"  # of the kubelet while it joins: has the token too
 CLEAN = "clean join"  # the debt of a join of ours: it is settled by our record, or by the cleaning

@@ -9,18 +9,22 @@ sentences come out on a host and on the controller.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
-
 from ..core.errors import Refused
 from .unit_names import ORDER
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from typing import Any, NamedTuple
+
+    Result = Mapping[str, Any]
+else:
+    from ..core.named import NamedTuple
 
 CONVERGED, PROGRESSING, FAILED = "CONVERGED", "PROGRESSING", "FAILED"
 FAIL_ON = ("terminal", "failed", "progressing", "never")
 MESSAGE_BYTES = 1024  # of the condition RebootRequired
 PHRASE = "reboot the node"
-
-Result = Mapping[str, Any]
 
 
 class Turn(NamedTuple):

@@ -8,14 +8,14 @@ A mapping cannot show what was wrong with the text that it came from; this can.
 
 from __future__ import annotations
 
-import json
-from collections import Counter
-from collections.abc import Mapping, Sequence
-from typing import Any, NoReturn, Union
-
 from ..core.errors import Refused
 
-Settings = Union[dict[str, Any], Refused]  # Refused: what is wrong with them
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any, NoReturn, Union
+
+    Settings = Union[dict[str, Any], Refused]  # Refused: what is wrong with them
 
 
 def from_mapping(units: Mapping[str, Any]) -> dict[str, Settings]:
@@ -41,6 +41,8 @@ def decode(unit: str, text: Any) -> Settings:
     """One unit's settings from their text: one JSON object, no key twice, no NaN, nothing after it."""
     if not isinstance(text, str):
         return Refused(f"{unit}: its settings came as {type(text).__name__}, not as text: give them unparsed")
+    import json
+
     try:
         settings = json.loads(text, object_pairs_hook=once, parse_constant=_no_number)
         json.dumps(settings, ensure_ascii=False).encode("utf-8")
@@ -66,6 +68,8 @@ def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _twice(names: Sequence[str]) -> list[str]:
     """The names that are there more than once, in time that grows with the text and no faster: it may be anyone's."""
+    from collections import Counter
+
     return sorted(name for name, times in Counter(names).items() if times > 1)
 
 

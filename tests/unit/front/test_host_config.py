@@ -18,8 +18,8 @@ from ansible_collections.bettercompute.bcd.plugins.module_utils.core.step import
 from ansible_collections.bettercompute.bcd.plugins.module_utils.front import host_config, opening, single
 from ansible_collections.bettercompute.bcd.plugins.module_utils.front.host_config import config_result
 from ansible_collections.bettercompute.bcd.plugins.module_utils.intent.memory import RECORD
-from ansible_collections.bettercompute.bcd.plugins.module_utils.look.config import parse_config
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan import host_config as planner
+from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.config_text import parse_config
 from ansible_collections.bettercompute.bcd.plugins.module_utils.units import catalog
 from ansible_collections.bettercompute.bcd.plugins.module_utils.units.host_config import UNIT
 from tests.pki import ControlPlane

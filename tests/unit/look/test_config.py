@@ -13,11 +13,8 @@ from hypothesis import strategies as st
 
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.errors import Refused
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.step import File
-from ansible_collections.bettercompute.bcd.plugins.module_utils.look.config import (
-    parse_config,
-    pinned,
-    refuse_if_outside,
-)
+from ansible_collections.bettercompute.bcd.plugins.module_utils.look.config import pinned, refuse_if_outside
+from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.config_text import parse_config
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.installed import CONFIG
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.pins import Pins, pins
 from tests.unit.fake_host import FakeHost

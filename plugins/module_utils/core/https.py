@@ -12,10 +12,13 @@ from __future__ import annotations
 import socket
 import ssl
 import time
-from typing import Any
 
 from .errors import StepFailed
-from .plan import Answer
+from .seen import Answer
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 LIMIT = 8 * 1024 * 1024  # bytes of an answer
 LONGEST_LINE, MOST_LINES = 65_536, 100  # bytes of a line of a head; lines of one, and parts of an answer's way

@@ -13,7 +13,7 @@ import urllib.request
 from typing import Any
 
 from .https import Unsound, refuse_plain, whole
-from .plan import Answer
+from .seen import Answer
 
 
 class _OnlyHttps(urllib.request.HTTPRedirectHandler):

@@ -5,10 +5,9 @@
 
 from __future__ import annotations
 
-from ..core.errors import NotKnownYet
 from ..core.host import Host
 from ..core.unknown import later
-from ..plan.kube_kernel import ALIAS, BELOW, BRIDGE, IPV6, KEYS, MODULES, MODULES_FILE, SYSCTL_FILE, Kernel
+from ..plan.kube_kernel import ALIAS, BELOW, IPV6, KEYS, MODULES, MODULES_FILE, SYSCTL_FILE, Kernel
 from .kernel import release
 from .modprobe import modprobe_rivals
 from .sysctl import live, rivals
@@ -33,44 +32,17 @@ def kernel(host: Host) -> Kernel:
 
 def _module(host: Host, name: str, release_: str) -> str:
     """Of a module: "there", "loadable", "missing", or "gone" with all modules of this release (see Kernel)."""
-    if host.exists(f"/sys/module/{name}") or (name == "br_netfilter" and _has_bridge(host)):
+    if host.exists(f"/sys/module/{name}"):
         return "there"
-    if name == "overlay" and parse_filesystems(host.read("/proc/filesystems") or "", name):
-        return "there"
-    folder = f"/lib/modules/{release_}"
-    listed = host.read(f"{folder}/modules.dep")
-    if listed is None:
-        return "gone"
-    return "loadable" if _lists(listed, name) else "missing"
+    from .kube_modules import module
 
-
-def _has_bridge(host: Host) -> bool:
-    """Whether the parameters are there that br_netfilter brings; what another module would bring are not these."""
-    try:
-        return host.exists(f"{BRIDGE}/bridge-nf-call-iptables")
-    except NotKnownYet:
-        return False
-
-
-def parse_filesystems(text: str, name: str) -> bool:
-    """Whether /proc/filesystems has it: `nodev\\toverlay` a line, or `\\text4`."""
-    return any(line.split()[-1:] == [name] for line in text.splitlines())
-
-
-def _lists(dependencies: str, name: str) -> bool:
-    """Whether modules.dep has the module: `kernel/net/bridge/br_netfilter.ko.xz: ...` a line."""
-    paths = (line.partition(":")[0] for line in dependencies.splitlines())
-    return any(path.rpartition("/")[2].partition(".ko")[0].replace("-", "_") == name for path in paths)
+    return module(host, name, release_)
 
 
 def _extra(host: Host, release_: str) -> str:
-    """The package with more modules for the running kernel: Red Hat's and Fedora's, Ubuntu's; Debian has all in one."""
-    from .os_release import distribution
+    from .kube_modules import extra
 
-    found = distribution(host)
-    if found.family in ("rhel", "fedora"):
-        return f"kernel-modules-extra-{release_}"
-    return f"linux-modules-extra-{release_}" if found.is_ubuntu else ""
+    return extra(host, release_)
 
 
 def _blocked(host: Host) -> tuple[str, ...]:

@@ -19,13 +19,11 @@ from ..plan.kube_packages import (
     KEY,
     KUBE,
     NAMES,
-    OLDEST,
     OTHER_PROGRAMS,
     REPO,
     SOURCE,
     UNFINISHED,
     Software,
-    is_served,
 )
 from ..plan.kube_seen import Settings
 from ..plan.packages import Packages
@@ -58,8 +56,7 @@ def software(host: Host, want: Settings | None, past: Past) -> Software:
         from .kube_repository import tools
 
         now = now._replace(tools=tools(host, want, now))
-    old = not want.minor or int(want.minor.split(".")[1]) < OLDEST
-    if not now.missing or old or not is_served(seen):
+    if not now.missing:
         return now
     from .kube_repository import repository
 

@@ -16,15 +16,12 @@ from ..plan.kube_packages import (
     LANE,
     REPO,
     SOURCE,
-    TOOLS,
-    WITHOUT_CONNTRACK,
-    Elsewhere,
     Software,
     minor_of,
-    package_of,
 )
 from ..plan.kube_repository import LISTS, REPOS, key_address, named_in
 from ..plan.kube_seen import Settings
+from ..plan.kube_served import OLDEST, TOOLS, WITHOUT_CONNTRACK, Elsewhere, is_served, package_of
 from ..plan.packages import tool_of
 from ..plan.packages_index import asks_offers
 from ..plan.unit_names import K8S_JOIN as UNIT
@@ -46,7 +43,10 @@ def tools(host: Host, want: Settings, now: Software) -> tuple[str, ...]:
 
 
 def repository(host: Host, want: Settings, now: Software, past: Past) -> Software:
-    """Who else names it, whether it is needed at all, and for apt its key."""
+    """Who else names it, whether it is needed at all, and for apt its key; nothing where there is none."""
+    old = not want.minor or int(want.minor.split(".")[1]) < OLDEST
+    if old or not is_served(now.packages.distribution):
+        return now
     now = now._replace(elsewhere=_elsewhere(host, want, now.packages.distribution))
     by_apt = now.packages.manager == "apt"
     if now.elsewhere is None and (now.source if by_apt else now.repo) is None:

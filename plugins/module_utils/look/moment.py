@@ -5,7 +5,9 @@
 
 from __future__ import annotations
 
-from ..core.host import Host
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ..core.host import Host
 
 DAY = 86_400  # seconds
 

@@ -8,10 +8,13 @@ Its kubelet reports every few seconds, and controllers label and taint it: none 
 
 from __future__ import annotations
 
-from typing import Any
-
-from ..core.host import Host
 from ..plan.node_answer import TIMEOUT, facts, is_absent, loaded
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from ..core.host import Host
 
 LONGEST = 300  # characters of what a server says of its refusal
 

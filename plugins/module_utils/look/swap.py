@@ -5,49 +5,49 @@
 
 from __future__ import annotations
 
-import posixpath
-import re
-
 from ..core.host import Host
 from ..core.step import File
 from ..plan.fstab import FSTAB, MARK, nodes, swap_lines
 from ..plan.kube_seen import KUBELET_CONFIG
-from ..plan.swap import SERVICES, SWAPS, TARGET, ZRAM_FILE, Swap, SwapUnit, fails_on_swap, parse_swaps
+from ..plan.swap import SERVICES, SWAPS, TARGET, ZRAM_FILE, Area, Swap, SwapUnit, fails_on_swap, parse_swaps
 from ..plan.swap_record import RECORD, Record, parse_record
-from ..plan.systemd import FOLDER, FOLDERS, RUNS, asks_enabled
-from .systemd import state, systemd
+from ..plan.systemd_asks import FOLDER, FOLDERS
+from .swaps import without_use
+from .systemd import systemd
 
 GENERATED = tuple(f"/run/systemd/{name}" for name in ("generator.early", "generator", "generator.late"))
 ZRAM_GENERATORS = tuple(
     f"{folder}/systemd/system-generators/zram-generator" for folder in ("/usr/lib", "/usr/local/lib", "/lib")
 )
-ZRAM_CONFIG = tuple(
-    f"{folder}/systemd/zram-generator.conf" for folder in ("/etc", "/run", "/usr/local/lib", "/usr/lib")
-)
 
 
-def swap(host: Host) -> Swap:
-    """All of it; where systemd is not PID 1, units and generators are nobody's."""
+def swap(host: Host, is_wanted: bool) -> Swap:
+    """All of it; where systemd is not PID 1, units and generators are nobody's.
+
+    `is_wanted`: it is not to be turned off but given back, so that it is not looked at how much of it is in use.
+    """
     manager = systemd(host)
     fstab = _fstab(host)
     record_file = host.file(RECORD)
     record = parse_record(record_file.text) if record_file else Record()
     zram = _zram(host) if manager.running else ()
-    areas = parse_swaps(host.read(SWAPS) or "")
-    ends = _ends(host, (*nodes(fstab.text if fstab else ""), *(area.path for area in record.areas)))
+    areas = parse_swaps(host.sight(without_use) if is_wanted else host.read(SWAPS) or "")
+    ends = _ends(host, fstab, record) if is_wanted or areas else {}
     return Swap(
         areas=areas,
         fstab=fstab,
-        returns=_has_returns(host, fstab),
+        returns=_has_returns(host, fstab, is_wanted),
         units=_units(host, zram) if manager.running else (),
         kept_target=manager.running and is_masked(host, TARGET),
         zram=zram,
         zram_file=host.file(ZRAM_FILE),
         record_file=record_file,
         record=record,
-        there=frozenset(area.path for area in record.areas if host.exists(ends.get(area.path, area.path))),
+        there=frozenset(
+            area.path for area in record.areas if is_wanted and host.exists(ends.get(area.path, area.path))
+        ),
         ends=ends,
-        available=parse_available(host.read("/proc/meminfo") or "") if areas else 0,
+        available=_available(host, () if is_wanted else areas),
         systemd=manager,
     )
 
@@ -58,10 +58,12 @@ def allowed(host: Host) -> bool:
     return config is not None and not fails_on_swap(config)
 
 
-def parse_available(text: str) -> int:
-    """MemAvailable of /proc/meminfo, in KiB."""
-    found = re.search(r"^MemAvailable:\s+(\d+) kB", text, re.MULTILINE)
-    return int(found.group(1)) if found else 0
+def _available(host: Host, areas: tuple[Area, ...]) -> int:
+    if not areas:
+        return 0
+    from .swap_sources import parse_available
+
+    return parse_available(host.read("/proc/meminfo") or "")
 
 
 def _fstab(host: Host) -> File | None:
@@ -70,29 +72,22 @@ def _fstab(host: Host) -> File | None:
     return found if found is None or found.regular else found._replace(text=host.read(FSTAB) or "")
 
 
-def _ends(host: Host, paths: tuple[str, ...]) -> dict[str, str]:
-    """Where those of the paths lead that are links, as those of udev and LVM are: to what /proc/swaps names."""
-    found = {path: _end(host, path) for path in paths}
-    return {path: end for path, end in found.items() if end != path}
+def _ends(host: Host, fstab: File | None, record: Record) -> dict[str, str]:
+    """Where those of the paths of both lead that are links, as those of udev and LVM are: to what /proc/swaps names."""
+    paths = (*nodes(fstab.text if fstab else ""), *(area.path for area in record.areas))
+    if not paths:
+        return {}
+    from .swap_sources import end
+
+    found = {path: end(host, path) for path in paths}
+    return {path: last for path, last in found.items() if last != path}
 
 
-def _end(host: Host, path: str) -> str:
-    for _link in range(40):
-        target = host.link(path)
-        if target is None:
-            break
-        path = posixpath.normpath(posixpath.join(path.rpartition("/")[0], target))
-    return path
-
-
-def _has_returns(host: Host, fstab: File | None) -> bool:
+def _has_returns(host: Host, fstab: File | None, is_wanted: bool) -> bool:
     """Whether fstab, where it is to be edited, has carriage returns, which a text that was read does not show."""
-    if fstab is None or not (swap_lines(fstab.text) or MARK in fstab.text):
+    if fstab is None or not (swap_lines(fstab.text) or (is_wanted and MARK in fstab.text)):
         return False
-    return host.ask(("grep", "-c", "\r", FSTAB)).rc == 0
-
-
-# -- units
+    return host.follows(("grep", "-c", "\r", FSTAB), (FSTAB,)).rc == 0
 
 
 def _units(host: Host, zram: tuple[str, ...]) -> tuple[SwapUnit, ...]:
@@ -103,11 +98,17 @@ def _units(host: Host, zram: tuple[str, ...]) -> tuple[SwapUnit, ...]:
             if name.endswith(".swap") or name in SERVICES:
                 folders.setdefault(name, folder)
     made = {f"dev-{device}.swap" for device in zram}
-    return tuple(
-        _unit(host, name, folder)
+    found = (
+        SwapUnit(name, masked=True) if is_masked(host, name) else _unit(host, name, folder, name in made)
         for name, folder in sorted(folders.items())
-        if folder not in GENERATED or not (name in made or _is_of_fstab(host, f"{folder}/{name}"))
     )
+    return tuple(one for one in found if one is not None)
+
+
+def _unit(host: Host, name: str, folder: str, is_of_zram: bool) -> SwapUnit | None:
+    from .swap_sources import unit
+
+    return unit(host, name, folder, is_of_zram)
 
 
 def is_masked(host: Host, name: str) -> bool:
@@ -119,50 +120,10 @@ def is_masked(host: Host, name: str) -> bool:
     return found is not None and found.regular and not found.text
 
 
-def _is_of_fstab(host: Host, path: str) -> bool:
-    return f"SourcePath={FSTAB}" in (host.read(path) or "").splitlines()
-
-
-def _unit(host: Host, name: str, folder: str) -> SwapUnit:
-    """A unit; one that is masked is asked for nothing, since it was stopped before."""
-    if is_masked(host, name):
-        return SwapUnit(name, masked=True)
-    if host.link(f"{folder}/{name}") is not None:  # to disable it would take the file away: swap.target keeps it off
-        return SwapUnit(name)
-    enabled = host.ask(asks_enabled(name)).out.strip()
-    return SwapUnit(
-        name,
-        own=folder == FOLDER,
-        starts=enabled.startswith("enabled") or enabled == "generated",
-        runs=name in SERVICES and state(host, name) in RUNS,
-    )
-
-
-# -- zram-generator
-
-
 def _zram(host: Host) -> tuple[str, ...]:
     """The devices that zram-generator makes swap of, by all of its files but ours."""
     if not any(host.exists(path) for path in ZRAM_GENERATORS):
         return ()
-    paths = [*ZRAM_CONFIG, *(f"{path}.d/{name}" for path in ZRAM_CONFIG for name in host.names(f"{path}.d"))]
-    texts = (host.read(path) or "" for path in paths if path.endswith(".conf") and path != ZRAM_FILE)
-    return parse_zram("\n".join(texts))
+    from .swap_sources import zram
 
-
-def parse_zram(text: str) -> tuple[str, ...]:
-    """zram-generator.conf: a section a device; one with a file system or a mount point is no swap."""
-    found: dict[str, bool] = {}
-    device = ""
-    for raw in text.splitlines():
-        line = raw.strip()
-        section = re.fullmatch(r"\[(.*)\]", line)
-        if section:
-            device = section.group(1) if re.fullmatch(r"zram\d+", section.group(1)) else ""
-            if device:
-                found.setdefault(device, True)
-        elif device and "=" in line and not line.startswith(("#", ";")):
-            key, _equals, value = (part.strip() for part in line.partition("="))
-            if (key == "mount-point" and value) or (key == "fs-type" and value not in ("", "swap")):
-                found[device] = False
-    return tuple(sorted(name for name, is_swap in found.items() if is_swap))
+    return zram(host)

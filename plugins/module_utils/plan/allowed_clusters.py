@@ -47,7 +47,7 @@ def _cluster(entry: str) -> Cluster:
 
 
 def refuse_others(want: Settings, text: Any) -> None:
-    """Raise Refused unless the cluster of the settings is among those allowed."""
+    """Raise Refused unless the cluster of the settings is among those allowed, of which there may be none."""
     allowed = clusters(text)
     if (want.api_server, want.pin) in allowed:
         return

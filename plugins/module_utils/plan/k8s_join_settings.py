@@ -25,6 +25,7 @@ FIELDS = (
     Field("kubernetesVersion", "kubernetes_version", (str,)),
 )
 REQUIRED = ("apiServer", "caCertSha256")
+PLAIN = re.compile(r"[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")  # a name, or a value, that any label may have
 TOKEN = re.compile(r"[a-z0-9]{6}\.[a-z0-9]{16}")
 VERSION = re.compile(r"v?(1\.(?:0|[1-9][0-9]{0,2}))(\.(?:0|[1-9][0-9]{0,2}))?")
 
@@ -65,8 +66,8 @@ def _read(given: dict[str, Any], name: str, reader: Callable[[str], str]) -> str
 
 
 def _labels(labels: dict[Any, Any]) -> dict[str, str]:
-    if labels:
-        from .label_rules import check_labels  # rules of Kubernetes, for who has labels
+    if not all(isinstance(text, str) and PLAIN.fullmatch(text) for pair in labels.items() for text in pair):
+        from .label_rules import check_labels  # all of the rules, for domains and for what is wrong
 
         check_labels(labels)
     return dict(labels)

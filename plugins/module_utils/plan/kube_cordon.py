@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from ..core.plan import Past, Plan, Todo
 from ..core.state import STATE, parse, render
 from ..core.step import Effect, Step, remove, run, write
-from . import kube_node, kube_pods
+from . import kube_node, kube_pods, node_answer
 from .kube_seen import Joined, Node
 from .kubectl import TIMEOUT, kubectl
 
@@ -171,7 +171,7 @@ def _forget(todo: Todo, now: Now) -> None:
 
 def _schedulable(joined: Joined, node: Node, verb: str, action: str) -> Step:
     then = node._replace(unschedulable=verb == "cordon")
-    shown = Effect("answers", f"GET {kube_node.address(joined.server, node.name)}", kube_node.render(then))
+    shown = Effect("answers", f"GET {node_answer.address(joined.server, node.name)}", kube_node.render(then))
     return run(kubectl(verb, node.name), action, timeout=TIMEOUT, effects=(shown,))
 
 

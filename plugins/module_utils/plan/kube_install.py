@@ -12,9 +12,10 @@ from ..core.errors import Refused
 from ..core.plan import Past, Todo
 from ..core.state import render
 from ..core.step import Effect, command_line, run
-from .kube_packages import HELD, ID, KEY, KUBE, REPO, SOURCE, UNFINISHED, Software, hold_debts, minor_of
+from .kube_packages import HELD, ID, KEY, KUBE, REPO, SOURCE, UNFINISHED, Software, minor_of
 from .kube_repository import address, armoured, key_address, repo, source
 from .kube_seen import Settings
+from .kube_served import hold_debts
 from .package_rows import asks_rpm, parse_rpm, upstream
 from .packages import Offer, Wanted, Work, tool_of, version_key
 from .packages_index import Source, not_offered, offers, refresh

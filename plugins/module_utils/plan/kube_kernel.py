@@ -13,10 +13,10 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from ..core.plan import Past, Todo
-from ..core.step import Effect, File, Step, fail, run, set_value
+from ..core.step import File
 from ..core.unknown import is_known
-from .files import HEADER, drop, keep
-from .kernel_parameters import Key, Live, Rival, render, rival_notes, same
+from .files import HEADER, is_as
+from .kernel_parameters import Key, Live, Rival, render, same
 from .unit_names import KERNEL_MODULES, SYSCTL
 
 UNIT = "k8s-join"
@@ -34,7 +34,6 @@ KEYS = (
 )
 # The kernel keeps one switch under two names.
 ALIAS = Key("net.ipv4.conf.all.forwarding", "/proc/sys/net/ipv4/conf/all/forwarding", "1")
-STAYS = "the modules overlay and br_netfilter, and the live values of their parameters, stay until a reboot"
 MODULES_TEXT = HEADER + "".join(f"{name}\n" for name in MODULES)
 
 
@@ -67,59 +66,29 @@ def refuse_rivals(past: Past) -> None:
 
 
 def plan(todo: Todo, now: Kernel, past: Past) -> None:
-    """Both files, the modules, then the live values; what the kernel shows only with a module has a lane of its own."""
-    keep(todo, MODULES_FILE, MODULES_TEXT, now.modules_file)
-    for name in MODULES:
-        if now.modules[name] != "there":
-            todo.add(_load(name, now))
-    for key in KEYS:
-        _plan_value(todo, key, now)
-    keep(todo, SYSCTL_FILE, sysctl_text(), now.sysctl_file)
-    todo.note(*rival_notes((*KEYS, ALIAS), now.rivals, SYSCTL_FILE))
-    todo.note(*(f"{line}, which can keep it from loading at boot: remove it there" for line in now.blocked))
+    """Both files, the modules, and the live values; and who can undo them at a boot."""
+    if not is_as_needed(now) or now.rivals or now.blocked:
+        from .kube_kernel_change import change
+
+        change(todo, now)
 
 
-def absent(todo: Todo, now: Kernel, past: Past) -> None:
-    """Remove both files."""
-    drop(todo, MODULES_FILE, now.modules_file)
-    drop(todo, SYSCTL_FILE, now.sysctl_file)
-    todo.note(STAYS)
+def is_as_needed(now: Kernel) -> bool:
+    """Whether our files, the modules and the live values are as a worker needs them."""
+    return (
+        is_as(now.modules_file, MODULES_TEXT)
+        and is_as(now.sysctl_file, sysctl_text())
+        and all(now.modules[name] == "there" for name in MODULES)
+        and all(_is_set(key, now.live[key.path]) for key in KEYS)
+    )
+
+
+def _is_set(key: Key, live: Live | None) -> bool:
+    return (
+        is_known(live) and live is not None and live.text is not None and not live.fault and same(key.value, live.text)
+    )
 
 
 def sysctl_text() -> str:
     """The sysctl.d file."""
     return render(KEYS)
-
-
-def _load(name: str, now: Kernel) -> Step:
-    """modprobe, with what it brings; or why it cannot."""
-    if now.modules[name] in ("missing", "gone"):
-        from .kube_kernel_rivals import why_missing
-
-        return fail(f"load the module {name}", why_missing(name, now))
-    effects = [Effect("file", f"/sys/module/{name}/refcnt", "0\n")]
-    if name == "br_netfilter":
-        effects.append(Effect("appears", BRIDGE, f"the module {name} is loaded"))
-    barrier = name == "br_netfilter"  # what it brings is set before anything else, which may be held back or fail
-    return run(("modprobe", "--", name), f"load the module {name}", effects=tuple(effects), barrier=barrier)
-
-
-def _plan_value(todo: Todo, key: Key, now: Kernel) -> None:
-    live = now.live[key.path]
-    if not is_known(live):
-        with todo.lane(key.name):  # not in the trunk, where the line would end all that follows
-            bool(live)  # raises when it is known
-        return
-    if live is None:
-        if key == CALL_IP6TABLES and not now.ipv6:
-            todo.note(f"this kernel has neither IPv6 nor {key.name}: there is nothing to set")
-        elif now.modules["br_netfilter"] == "there":
-            message = f"{UNIT}: the running kernel, {now.release}, has no {key.name}: boot one that has it"
-            todo.add(fail(f"set {key.name} to {key.value}", message))
-        return
-    if live.fault or live.text is None or not same(key.value, live.text):
-        todo.add(set_value(key.path, key.value, f"set {key.name} to {key.value} (now: {_shown(live)})"))
-
-
-def _shown(live: Live) -> str:
-    return live.fault or " ".join((live.text or "").split()) or "empty"

@@ -10,30 +10,22 @@ comes from the host's own package sources where they offer it (a mirror), else f
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from ..core.errors import Refused
 from ..core.plan import Past, Todo
 from ..core.state import STATE
 from ..core.step import File
 from .debts import debt
-from .distribution import Distribution
 from .kube_seen import Settings
 from .package_rows import upstream
 from .packages import Packages, Work, settle_holds
-from .unit_names import K8S_JOIN as UNIT
 
 LANE = "packages"
 KUBE = ("kubeadm", "kubectl", "kubelet")
 CONTAINERD = ("containerd", "containerd.io", "containerd2", "containerd-app", "containerd-stable", "moby-containerd")
 OTHERS = ("docker-ce", "docker.io", "moby-engine", "cri-o")  # runtimes, or what brings one
 OTHER_PROGRAMS = ("dockerd", "crio")
-# Programs without which kubeadm joins nothing, and which not every release of kubelet's package depends on: that of
-# 1.31.14 lost conntrack, which kubeadm asks for before 1.32, and newer ones only recommend iptables.
-TOOLS = ("conntrack", "iptables")
-WITHOUT_CONNTRACK = 32  # from this minor on
 NAMES = (*KUBE, *CONTAINERD, *OTHERS, "conntrack", "conntrack-tools", "iptables", "iptables-nft")
-OLDEST = 24  # the first minor that has a repository
 ID = "bcd-kubernetes"
 SOURCE = f"/etc/apt/sources.list.d/{ID}.list"
 KEY = f"/etc/apt/keyrings/{ID}.asc"
@@ -42,22 +34,15 @@ HELD = f"{STATE}/k8s-packages.json"  # the packages whose hold is ours
 UNFINISHED = debt("install", ID)
 
 
-class Elsewhere(NamedTuple):
-    """Another file of the host that names the repository, and its id there ("" where ids are not known of)."""
-
-    path: str
-    name: str = ""
-
-
 class Software(NamedTuple):
     """What a host has of it. `packages` are those of NAMES; its `manager` is "" on a distribution that nobody knows.
 
     `programs` maps those of KUBE that are there without a package of the name to their versions, "" where one does not
     tell; `runtimes` are the programs of container runtimes that are there without a package; `tools` are the packages
-    of TOOLS that have to come with what is missing. `source`, `key` and
-    `repo` are our files, `held` the packages whose hold is ours, by our record. `elsewhere` is another file that names
-    the repository, `mirrored`: the sources of the host offer, without ours, what is missing. `fetched` is the text of
-    the repository's key ("" where none is needed); it raises where it could not be fetched.
+    of programs that have to come with what is missing. `source`, `key` and `repo` are our files, `held` the packages
+    whose hold is ours, by our record. `elsewhere` is another file that names the repository (see kube_served),
+    `mirrored`: the sources of the host offer, without ours, what is missing. `fetched` is the text of the repository's
+    key ("" where none is needed); it raises where it could not be fetched.
     """
 
     packages: Packages
@@ -68,7 +53,7 @@ class Software(NamedTuple):
     key: File | None = None
     repo: File | None = None
     held: tuple[str, ...] = ()
-    elsewhere: Elsewhere | None = None
+    elsewhere: Any = None
     mirrored: bool = False
     fetched: str = ""
 
@@ -110,7 +95,10 @@ def plan(todo: Todo, want: Settings, now: Software, past: Past) -> Work:
 
     Planned too is what is known only after the package index is refreshed; stuck is what fails, which the plan says.
     """
-    check_versions(todo, want, now)
+    if not is_one_release(want, now.versions):
+        from .kube_versions import check_versions
+
+        check_versions(todo, want, now)
     if not (now.lacks or now.broken):
         with todo.lane(LANE):
             settle_holds(todo, now.packages, past, KUBE, hold=False, pays=(UNFINISHED,))
@@ -126,68 +114,15 @@ def plan(todo: Todo, want: Settings, now: Software, past: Past) -> Work:
     return come[0] if come else Work(stuck=True)  # the lane has told why
 
 
-def absent(todo: Todo, now: Software, past: Past) -> None:
-    """Plan that our repository, its key and our holds go; the packages stay, which is noted."""
-    from .files import drop
-
-    if now.held and now.packages.manager:
-        from .packages_install import release
-
-        release(todo, now.packages, now.held)
-    if now.held:
-        from ..core.step import remove
-
-        todo.add(remove(HELD, f"remove {HELD}"))
-    for path, file in ((SOURCE, now.source), (KEY, now.key), (REPO, now.repo)):
-        drop(todo, path, file)
-    stay = [name for name in (*KUBE, *CONTAINERD) if name in now.packages.installed]
-    if stay:
-        todo.note(f"{UNIT}: the packages {', '.join(stay)} stay installed: remove them by hand if nothing needs them")
-
-
-def package_of(tool: str, seen: Distribution) -> str:
-    """The package that brings a program of TOOLS; the program's own name where no package is known."""
-    if tool == "conntrack":
-        return "conntrack-tools" if seen.family in ("rhel", "fedora") else tool
-    return "iptables-nft" if seen.family == "fedora" or (seen.family == "rhel" and seen.major > 8) else tool
-
-
-def is_served(seen: Distribution) -> bool:
-    """Whether there is a repository for a distribution, and its package manager is known."""
-    return seen.is_known and seen.family in ("debian", "rhel", "fedora")
-
-
-# -- what is refused
+def is_one_release(want: Settings, versions: Mapping[str, str]) -> bool:
+    """Whether all that is there is of one minor release, and of the one that is asked for, to the patch."""
+    known = {version for version in versions.values() if version}
+    minors = {minor_of(version) for version in known}
+    return (
+        len(minors) < 2 and (not want.minor or minors <= {want.minor}) and (not want.version or known <= {want.version})
+    )
 
 
 def minor_of(version: str) -> str:
     """ "1.31" of "1.31.14"; "" where it is not known."""
     return ".".join(version.split(".")[:2])
-
-
-def check_versions(todo: Todo, want: Settings, now: Software) -> None:
-    """Refuse what is there of different minors, or of another minor than is asked for; note another patch."""
-    known = {name: version for name, version in now.versions.items() if version}
-    minors = {minor_of(version) for version in known.values()}
-    words = ", ".join(f"{name} {version}" for name, version in sorted(known.items()))
-    if len(minors) > 1:
-        raise Refused(
-            f"{UNIT}: {words} are installed, of different minor releases: bring them to one by the rules of a kubeadm "
-            "upgrade, since nothing is upgraded here"
-        )
-    if minors and want.minor and minors != {want.minor}:
-        raise Refused(
-            f"{UNIT}: {words} {'are' if len(known) > 1 else 'is'} installed and kubernetesVersion asks for "
-            f"{want.version or want.minor}: set it to {minors.pop()}, upgrade by the rules of kubeadm, or remove them "
-            "where the machine is in no cluster, since nothing is upgraded here"
-        )
-    if want.version and any(version != want.version for version in known.values()):
-        todo.note(
-            f"{UNIT}: kubernetesVersion asks for {want.version}, and {words} stay as they are: a patch release is "
-            "taken by hand, since nothing is upgraded here"
-        )
-
-
-def hold_debts(names: tuple[str, ...]) -> tuple[str, ...]:
-    """The debts of the holds of these packages."""
-    return tuple(debt("hold", name) for name in names)

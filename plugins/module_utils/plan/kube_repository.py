@@ -15,7 +15,8 @@ import re
 
 from ..core.errors import Refused
 from .files import HEADER
-from .kube_packages import ID, KEY, Elsewhere
+from .kube_packages import ID, KEY
+from .kube_served import Elsewhere
 from .unit_names import K8S_JOIN as UNIT
 
 # What its makers have excluded from updates: a kubelet is upgraded by its own rules, and in an order.

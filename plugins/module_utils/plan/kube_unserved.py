@@ -8,8 +8,9 @@ from __future__ import annotations
 from ..core.errors import Refused
 from ..core.predict import listed
 from .distribution import Distribution
-from .kube_packages import OLDEST, OTHER_PROGRAMS, OTHERS, Software, is_served
+from .kube_packages import OTHER_PROGRAMS, OTHERS, Software
 from .kube_seen import Settings
+from .kube_served import OLDEST, is_served
 from .packages_install import refuse_image
 from .unit_names import K8S_JOIN as UNIT
 

@@ -1,17 +1,23 @@
 # Copyright (c) 2026 bettercompute
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A kubeconfig as kubeadm and the kubelet write it: one cluster and one user, of the current context."""
+"""What a kubeconfig says of a cluster and of us: read at once as the kubelet writes its own, else as YAML."""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
-
-from ..core.errors import Refused
-from .block_yaml import parse
-from .unit_names import K8S_JOIN as UNIT
+import re
+from typing import NamedTuple
 
 MEND = "see who wrote it, and let kubeadm join the machine again (kubeadm reset first)"
+# To the letter, with values that are texts to every reader of YAML. In a file like it there is nothing else to be read.
+WRITTEN = re.compile(
+    r"apiVersion: v1\nclusters:\n- cluster:\n    certificate-authority-data: (LS0tLS1C[A-Za-z0-9+/=]*)\n"
+    r"    server: (https://[a-z0-9.:\[\]-]*[a-z0-9\]])\n  name: default-cluster\n"
+    r"contexts:\n- context:\n    cluster: default-cluster\n    namespace: default\n    user: default-auth\n"
+    r"  name: default-context\ncurrent-context: default-context\nkind: Config\n(?:preferences: \{\}\n)?"
+    r"users:\n- name: default-auth\n  user:\n    client-certificate: (/[A-Za-z0-9/._-]+)\n"
+    r"    client-key: /[A-Za-z0-9/._-]+\n"
+)
 
 
 class Kubeconfig(NamedTuple):
@@ -26,44 +32,15 @@ class Kubeconfig(NamedTuple):
 
 def read(text: str, path: str) -> Kubeconfig:
     """What the file says of the current context; raises Refused naming the path where it cannot be read."""
-    try:
-        found = parse(text, path)
-        context = _named(found, "contexts", "context", found["current-context"])
-        cluster = _named(found, "clusters", "cluster", context["cluster"])
-        user = _named(found, "users", "user", context["user"])
-        return Kubeconfig(
-            server=_text(cluster["server"]),
-            ca=_decoded(cluster.get("certificate-authority-data")),
-            ca_file=_text(cluster.get("certificate-authority") or ""),
-            certificate=_decoded(user.get("client-certificate-data")),
-            certificate_file=_text(user.get("client-certificate") or ""),
-        )
-    except Refused as fault:
-        where = fault.message.partition(": ")[0]  # and not what is there: it may be a key
-        raise Refused(f"{UNIT}: {where} is not as kubeadm writes it: {MEND}") from None
-    except (KeyError, TypeError, ValueError, AttributeError) as fault:
-        what = f"has no {fault.args[0]}" if isinstance(fault, KeyError) else "is not as kubeadm writes it"
-        raise Refused(f"{UNIT}: {path} {what}: {MEND}") from None
+    found = WRITTEN.fullmatch(text)
+    if found is not None:
+        from base64 import b64decode
 
+        try:
+            ca = b64decode(found.group(1), validate=True).decode("ascii")
+            return Kubeconfig(found.group(2), ca, certificate_file=found.group(3))
+        except ValueError:
+            pass  # it is told by the other reader
+    from .kubeconfig_yaml import read as read_yaml
 
-def _named(found: dict[str, Any], group: str, kind: str, name: str) -> dict[str, Any]:
-    """The entry of a list by its name; the last of that name, as the reader of Kubernetes has it."""
-    entries = {entry["name"]: entry[kind] for entry in found[group]}
-    entry = entries[name]
-    if not isinstance(entry, dict):
-        raise ValueError(name)
-    return entry
-
-
-def _text(value: Any) -> str:
-    if not isinstance(value, str):
-        raise ValueError(value)
-    return value
-
-
-def _decoded(value: Any) -> str:
-    if value is None:
-        return ""
-    from base64 import b64decode
-
-    return b64decode(_text(value), validate=True).decode("ascii")
+    return read_yaml(text, path)

@@ -6,7 +6,10 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 TIMEOUT = 10.0  # seconds for an answer of the API server
 TAINT = ("key", "value", "effect")

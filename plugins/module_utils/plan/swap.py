@@ -19,7 +19,7 @@ from ..core.step import File
 from .files import HEADER, is_as
 from .fstab import MARK, plain, swap_lines
 from .swap_record import HAND, Record
-from .systemd import RELOAD, Systemd
+from .systemd_seen import Systemd
 
 UNIT = "k8s-join"
 SWAPS = "/proc/swaps"
@@ -59,9 +59,10 @@ class SwapUnit(NamedTuple):
 class Swap(NamedTuple):
     """What is on, what a boot turns on, and what we recorded.
 
-    `fstab` has its text also where it is a link. `returns`: it has carriage returns. `zram`: devices of zram-generator
-    that become swap ("zram0"). `there`: the recorded paths that exist; `ends`: where paths of the record and of fstab
-    lead that are links. `available`: memory in KiB that the kernel could give. `kept_target`: swap.target is masked.
+    `fstab` has its text also where it is a link. `returns`: it is to be edited, and has carriage returns. `zram`:
+    devices of zram-generator that become swap ("zram0"). `there`: the recorded paths that exist, where swap is given
+    back; `ends`: where paths of the record and of fstab lead that are links, where some is on or given back.
+    `available`: memory in KiB that the kernel could give, where some is to go. `kept_target`: swap.target is masked.
     """
 
     areas: tuple[Area, ...]
@@ -84,7 +85,7 @@ def plan(todo: Todo, now: Swap, allowed: bool, past: Past) -> None:
     if allowed:
         restore(todo, now, past)
         return
-    if not is_off(now) or (RELOAD in past.owed and now.record_file is not None):
+    if not is_off(now) or (past.owed and _owes_reload(now, past)):
         from .swap_off import turn_off
 
         turn_off(todo, now, past)
@@ -96,6 +97,12 @@ def plan(todo: Todo, now: Swap, allowed: bool, past: Past) -> None:
             if area.by == HAND
         )
     )
+
+
+def _owes_reload(now: Swap, past: Past) -> bool:
+    from .systemd_seen import RELOAD
+
+    return RELOAD in past.owed and now.record_file is not None
 
 
 def restore(todo: Todo, now: Swap, past: Past) -> None:

@@ -11,7 +11,8 @@ from .files import keep
 from .fstab import FSTAB, nodes, sources, swap_lines, turned_off
 from .swap import SERVICES, SWAPS, SWAPS_HEADER, TARGET, UNIT, ZRAM_FILE, Area, Swap, SwapUnit, zram_text
 from .swap_record import BOOT, HAND, RECORD, Record, Was, render_record
-from .systemd import RELOAD, control, reload
+from .systemd import control, reload
+from .systemd_seen import RELOAD
 
 SWAPOFF = "swapoff"  # under which it is remembered that it came to nothing
 PLAIN = frozenset(

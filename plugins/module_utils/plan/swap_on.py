@@ -12,7 +12,8 @@ from .fstab import FSTAB, left_off, turned_on
 from .swap import SERVICES, SWAPS, SWAPS_HEADER, TARGET, UNIT, ZRAM_FILE, Area, Swap
 from .swap_off import odd
 from .swap_record import RECORD, Was
-from .systemd import RELOAD, control, reload
+from .systemd import control, reload
+from .systemd_seen import RELOAD
 from .systemd_asks import asks_enabled
 
 

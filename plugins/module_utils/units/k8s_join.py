@@ -13,6 +13,7 @@ from ..core.plan import Past, Unit
 from ..core.unknown import later
 from ..look.config import config
 from ..look.kube_join import member, token_files
+from ..look.swap import allowed as runs_beside_swap
 from ..plan import k8s_join as planner
 from ..plan.kube_seen import CONTROL_PLANE, KUBELET_CONFIG
 from ..plan.unit_names import K8S_JOIN as NAME
@@ -22,12 +23,14 @@ HOST_NAME = "/proc/sys/kernel/hostname"
 
 def look(host: Host, settings: planner.Settings | None, past: Past) -> planner.Now | planner.Going:
     """Whose the machine is, and what a worker stands on; of joins only what a machine that is no member shows."""
-    parts = _parts(host, settings, past)
     if settings is None:
         from ..look.kube_clean import leaving
 
+        parts = _parts(host, None, past, True)
         return planner.Going(leaving(host, past), parts, token_files(host, False, past))
     joined = member(host, past)
+    stays = joined is not None and runs_beside_swap(host)
+    parts = _parts(host, settings, past, stays)
     now = planner.Now(
         allowed=config(host).get("kubernetes", {}).get("allowed_clusters", ""),
         host_name=host.read(HOST_NAME) or "",
@@ -41,17 +44,16 @@ def look(host: Host, settings: planner.Settings | None, past: Past) -> planner.N
 
         return now._replace(entry=entry(host, past), others=others(host))
     from ..look.kube_kept import kept
-    from ..look.swap import allowed
     from ..plan.kubelet_cgroups import takes_cgroupfs
 
     return now._replace(
-        swap_allowed=allowed(host),
+        swap_allowed=stays,
         cgroupfs=takes_cgroupfs(host.read(KUBELET_CONFIG) or ""),
         kept=kept(host, joined, settings),
     )
 
 
-def _parts(host: Host, settings: planner.Settings | None, past: Past) -> planner.Parts:
+def _parts(host: Host, settings: planner.Settings | None, past: Past, swap_is_wanted: bool) -> planner.Parts:
     from ..look.containerd import containerd_files
     from ..look.kube_kernel import kernel
     from ..look.kube_packages import software
@@ -60,7 +62,7 @@ def _parts(host: Host, settings: planner.Settings | None, past: Past) -> planner
     return planner.Parts(
         software=later(software, host, settings, past),
         kernel=later(kernel, host),
-        swap=later(swap, host),
+        swap=later(swap, host, swap_is_wanted),
         containerd=later(containerd_files if settings else _readable, host),
     )
 

@@ -17,12 +17,13 @@ from ansible_collections.bettercompute.bcd.plugins.module_utils.core.runner impo
 from ansible_collections.bettercompute.bcd.plugins.module_utils.look.kube_kernel import kernel
 from ansible_collections.bettercompute.bcd.plugins.module_utils.look.swap import swap
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan import kube_kernel as kernels
+from ansible_collections.bettercompute.bcd.plugins.module_utils.plan import kube_kernel_change as kernels_change
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan import swap as swaps
 
 
-def look(host: Host, _settings: Any, _past: Past) -> tuple[Any, Any]:
+def look(host: Host, settings: Any, _past: Past) -> tuple[Any, Any]:
     """Both snapshots."""
-    return kernel(host), swap(host)
+    return kernel(host), swap(host, settings is None)
 
 
 def plan(_settings: Any, now: tuple[Any, Any], past: Past) -> Plan:
@@ -36,7 +37,7 @@ def plan(_settings: Any, now: tuple[Any, Any], past: Past) -> Plan:
 def absent(now: tuple[Any, Any], past: Past) -> Plan:
     """Both given back."""
     todo = Todo()
-    kernels.absent(todo, now[0], past)
+    kernels_change.absent(todo, now[0], past)
     swaps.restore(todo, now[1], past)
     return todo.plan()
 

@@ -11,8 +11,9 @@ from ansible_collections.bettercompute.bcd.plugins.module_utils.core.errors impo
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.plan import Answer, Past
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.unknown import is_known
 from ansible_collections.bettercompute.bcd.plugins.module_utils.look.kube_packages import software
-from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.kube_packages import LANE, UNFINISHED, Elsewhere
+from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.kube_packages import LANE, UNFINISHED
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.kube_seen import Settings
+from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.kube_served import Elsewhere
 from tests.unit.fake_host import FakeHost, Program
 from tests.unit.package_machine import PackageHost, Shelf, apt_host, dnf_host
 from tests.unit.package_sources import KEY

@@ -8,11 +8,14 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from hypothesis import given as given_by
+from hypothesis import strategies as st
 
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.errors import Refused
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.secret import UNNAMED
-from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.k8s_join_settings import check
+from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.k8s_join_settings import PLAIN, check
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.kube_seen import Taint
+from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.label_rules import check_labels
 
 PIN = "5f3c" * 16
 CLUSTER = {"apiServer": "https://10.0.0.1:6443", "caCertSha256": PIN}
@@ -151,3 +154,19 @@ def test_the_cluster_must_be_named() -> None:
         check({})
     with pytest.raises(Refused, match="caCertSha256 must be given"):
         check({"apiServer": "https://a"})
+
+
+TEXTS = st.text("aB0-_./=\n", max_size=4) | st.from_regex(PLAIN) | st.integers(62, 64).map(lambda size: "a" * size)
+
+
+@given_by(st.dictionaries(TEXTS, TEXTS, max_size=3))
+def test_labels_that_are_taken_at_once_are_those_that_the_rules_take(labels: dict[str, str]) -> None:
+    if all(PLAIN.fullmatch(text) for pair in labels.items() for text in pair):
+        check_labels(labels)
+    try:
+        check_labels(labels)
+    except Refused:
+        with pytest.raises(Refused):
+            check({**CLUSTER, "labels": labels})
+    else:
+        assert check({**CLUSTER, "labels": labels}).labels == labels

@@ -10,11 +10,7 @@ import pytest
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.errors import Refused
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.distribution import Distribution
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.kube_install import choose
-from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.kube_packages import (
-    Elsewhere,
-    Software,
-    package_of,
-)
+from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.kube_packages import Software
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.kube_repository import (
     address,
     armoured,
@@ -22,6 +18,7 @@ from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.kube_reposi
     named_in,
 )
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.kube_seen import Settings
+from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.kube_served import Elsewhere, package_of
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.package_rows import Package
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.packages import (
     Offer,

@@ -6,11 +6,14 @@
 from __future__ import annotations
 
 import base64
+from typing import Any
 
 import pytest
 
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.errors import Refused
+from ansible_collections.bettercompute.bcd.plugins.module_utils.plan import kubeconfig_yaml
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.kube_seen import KUBELET_CONF
+from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.kubeconfig import WRITTEN as FORM
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.kubeconfig import read
 
 CA = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"
@@ -88,3 +91,37 @@ def test_what_kubeadm_did_not_write_is_refused(before: str, after: str, said: st
     assert KUBELET_CONF in refusal.value.message
     assert "nvidia" not in refusal.value.message
     assert "kubeadm reset" in refusal.value.message
+
+
+# -- the kubelet's own form is read at once: never as anything else than by the reader of YAML
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        WRITTEN,
+        WRITTEN.replace("preferences: {}\n", ""),
+        WRITTEN.replace("10.77.0.1", "k8s.example.com"),
+        WRITTEN.replace("10.77.0.1:6443", "[fd00::1]"),
+    ],
+)
+def test_what_the_kubelet_writes_needs_no_reader_of_yaml(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    known = kubeconfig_yaml.read(text, KUBELET_CONF)
+    monkeypatch.delattr(kubeconfig_yaml, "read")
+    assert read(text, KUBELET_CONF) == known
+
+
+@pytest.mark.parametrize("at", range(len(WRITTEN)))
+def test_one_sign_more_or_less_is_read_alike_or_by_the_other_reader(at: int) -> None:
+    for sign in ("", " ", "x", ":", "#", "\n", "'", "&", "0", "\t"):
+        for text in (WRITTEN[:at] + sign + WRITTEN[at:], WRITTEN[:at] + sign + WRITTEN[at + 1 :]):
+            if FORM.fullmatch(text):
+                assert outcome(read, text) == outcome(kubeconfig_yaml.read, text), text
+
+
+def outcome(reader: Any, text: str) -> Any:
+    """What is read, or what is said of it."""
+    try:
+        return reader(text, KUBELET_CONF)
+    except Refused as fault:
+        return fault.message

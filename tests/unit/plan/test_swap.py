@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.errors import StepFailed
-from ansible_collections.bettercompute.bcd.plugins.module_utils.look.swap import parse_available, parse_zram
+from ansible_collections.bettercompute.bcd.plugins.module_utils.look.swap_sources import parse_available, parse_zram
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.fstab import (
     MARK,
     starts_swap,

@@ -13,8 +13,10 @@ from ansible_collections.bettercompute.bcd.plugins.module_utils.core.errors impo
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.host import Host
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.plan import Answer, Past, Plan, Todo, Unit
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.step import File, run
-from ansible_collections.bettercompute.bcd.plugins.module_utils.look.kube_kernel import kernel, parse_filesystems
+from ansible_collections.bettercompute.bcd.plugins.module_utils.look.kube_kernel import kernel
+from ansible_collections.bettercompute.bcd.plugins.module_utils.look.kube_modules import parse_filesystems
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan import kube_kernel as planner
+from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.kube_kernel_change import absent
 from tests.unit.fake_host import FakeHost
 from tests.unit.promises import a_kill_loses_nothing, check_is_truthful, go, lines, second_pass_is_quiet
 
@@ -38,7 +40,7 @@ def planned(_settings: Any, now: planner.Kernel, past: Past) -> Plan:
 
 def removed(now: planner.Kernel, past: Past) -> Plan:
     todo = Todo()
-    planner.absent(todo, now, past)
+    absent(todo, now, past)
     return todo.plan()
 
 

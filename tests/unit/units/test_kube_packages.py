@@ -13,7 +13,7 @@ from ansible_collections.bettercompute.bcd.plugins.module_utils.core.outcome imp
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.plan import Answer, Past, Plan, Todo, Unit
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.step import File
 from ansible_collections.bettercompute.bcd.plugins.module_utils.look.kube_packages import software
-from ansible_collections.bettercompute.bcd.plugins.module_utils.plan import kube_packages
+from ansible_collections.bettercompute.bcd.plugins.module_utils.plan import kube_packages, kube_packages_back
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.kube_seen import Settings
 from tests.unit import package_sources, promises
 from tests.unit.fake_host import FakeHost
@@ -83,7 +83,7 @@ def unit(trunk: bool = False) -> Unit:
 
     def absent(now: kube_packages.Software, past: Past) -> Plan:
         todo = Todo()
-        kube_packages.absent(todo, now, past)
+        kube_packages_back.absent(todo, now, past)
         return todo.plan()
 
     return Unit("t", (), check, software, plan, absent)

@@ -39,8 +39,9 @@ class Seen(NamedTuple):
     joined: File | None
 
 
-def look(host: Host, _settings: Any, _past: Past) -> Seen:
-    return Seen(swap(host), allowed(host), host.file(JOINED))
+def look(host: Host, settings: Any, _past: Past) -> Seen:
+    stays = allowed(host)
+    return Seen(swap(host, settings is None or stays), stays, host.file(JOINED))
 
 
 def planned(_settings: Any, now: Seen, past: Past) -> Plan:
@@ -401,6 +402,26 @@ def test_a_damaged_record_stops_all() -> None:
 
 
 # -- clusters whose kubelets run beside swap
+
+
+@every_machine
+def test_a_machine_whose_swap_is_off_starts_no_program(machine: Callable[[], SwapHost]) -> None:
+    host = worker(machine)
+    host.asked.clear()
+    assert go(UNIT, host, {}).changed is False
+    assert [line for line in host.asked if line[0] == "grep"] == []
+
+
+def test_how_much_of_it_is_in_use_matters_only_where_it_is_to_go() -> None:
+    host = with_fstab()
+    known, going = swap(host, True), swap(host, False)
+    assert (going.areas[0].used, known.areas[0].used) == (0, 0)
+    host.turn_off("/swapfile")
+    host.used["/swapfile"] = 4096
+    host.turn_on("/swapfile")
+    host.put("/proc/meminfo", "MemAvailable: 17 kB\n")
+    assert swap(host, True) == known
+    assert (swap(host, False).areas[0].used, swap(host, False).available) == (4096, 17)
 
 
 def test_where_the_clusters_kubelets_run_beside_swap_it_is_left_alone() -> None:

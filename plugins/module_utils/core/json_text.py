@@ -1,13 +1,13 @@
 # Copyright (c) 2026 bettercompute
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""JSON as our own files have it, read by what json itself reads with: json's import compiles patterns for the rest."""
+"""JSON by what json itself reads and writes with: json's import compiles patterns for the rest."""
 
 from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from typing import Any, NoReturn
 
 NAN = {"NaN": float("nan"), "Infinity": float("inf"), "-Infinity": float("-inf")}
 SPACE = " \t\n\r"
@@ -37,3 +37,18 @@ def loads(text: str) -> Any:
     if end != len(bare):
         raise ValueError("more than one value")
     return found
+
+
+def dumps(value: Any) -> str:
+    """The value in one line of ASCII, as json.dumps."""
+    try:
+        from _json import encode_basestring_ascii, make_encoder
+    except ImportError:
+        from json import dumps as slowly
+
+        return slowly(value)
+    return "".join(make_encoder({}, _unknown, encode_basestring_ascii, None, ": ", ", ", False, False, True)(value, 0))
+
+
+def _unknown(value: Any) -> NoReturn:
+    raise TypeError(f"Object of type {type(value).__name__} is not JSON serializable")

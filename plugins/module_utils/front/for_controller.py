@@ -10,16 +10,19 @@ object with the module's result as `bcd_answer`. Another version or other code a
 
 from __future__ import annotations
 
-import json
 import os
 import sys
-from collections.abc import Mapping
-from typing import Any
 
+from ..core.json_text import dumps, loads
 from ..plan.installed import ANOTHER, RECORD
 from ..plan.release import VERSION
 from .exit_status import CONVERGED, USAGE
 from .result import valid
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
 
 BAD = "bcd: request is for Ansible, which gives a JSON object on standard input: call another word\n"
 
@@ -27,7 +30,7 @@ BAD = "bcd: request is for Ansible, which gives a JSON object on standard input:
 def run() -> int:
     """Answer the request on standard input; the exit status. A fault of the code itself is raised."""
     try:
-        asked = json.loads(sys.stdin.buffer.read())
+        asked = loads(sys.stdin.buffer.read().decode("ascii"))
         same = (asked["version"], asked["code"]) == (VERSION, own_code())
         module, params, check = asked["module"], {**asked["params"]}, asked["check"]
     except (AttributeError, ValueError, KeyError, TypeError, RecursionError):
@@ -36,7 +39,7 @@ def run() -> int:
     result = result_of(module, params, check) if same else None
     if result is None:
         return ANOTHER
-    sys.stdout.write("\n" + json.dumps({"bcd_answer": valid(result)}) + "\n")
+    sys.stdout.write("\n" + dumps({"bcd_answer": valid(result)}) + "\n")
     return CONVERGED
 
 

@@ -6,11 +6,11 @@
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 
 import pytest
 
-from ansible_collections.bettercompute.bcd.plugins.plugin_utils import program_marks
 from ansible_collections.bettercompute.bcd.plugins.plugin_utils.program_marks import Marks
 
 
@@ -51,8 +51,8 @@ def test_while_the_first_have_not_answered_the_others_wait_and_then_ask(
     for host in "abc":
         assert marks.should_ask(host)
     slept: list[float] = []
-    monkeypatch.setattr(program_marks.time, "sleep", slept.append)
-    monkeypatch.setattr(program_marks.time, "monotonic", lambda: len(slept) * 0.1)
+    monkeypatch.setattr(time, "sleep", slept.append)
+    monkeypatch.setattr(time, "monotonic", lambda: len(slept) * 0.1)
     assert marks.should_ask("d", longest_wait=0.5)
     assert len(slept) == 5
 
@@ -68,7 +68,7 @@ def test_who_waits_goes_by_the_answers_that_come(marks: Marks, monkeypatch: pyte
         for host in "abc":
             marks.absent(host)
 
-    monkeypatch.setattr(program_marks.time, "sleep", an_answer_comes)
+    monkeypatch.setattr(time, "sleep", an_answer_comes)
     assert marks.should_ask("d", longest_wait=60) is has_it
 
 

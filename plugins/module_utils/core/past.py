@@ -48,9 +48,11 @@ class Past(NamedTuple):
     declined: frozenset[str] = frozenset()
     applied: Mapping[str, Mapping[str, Any]] = {}
 
-    def ask(self, argv: tuple[str, ...], files: tuple[tuple[str, str], ...] = ()) -> Answer:
+    def ask(
+        self, argv: tuple[str, ...], files: tuple[tuple[str, str], ...] = (), follows: tuple[str, ...] = ()
+    ) -> Answer:
         """The answer to a read-only question; the runner asks it, and plans again, when it is not known yet."""
-        question = Ask(argv, files)
+        question = Ask(argv, files, follows)
         if question not in self.answers:
             raise Question(question)
         return self.answers[question]

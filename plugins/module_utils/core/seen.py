@@ -30,7 +30,12 @@ class Answer(NamedTuple):
 
 
 class Ask(NamedTuple):
-    """A read-only question about a planner's own candidate: `{name}` in argv stands for the private file `name`."""
+    """A read-only question about a planner's own candidate: `{name}` in argv stands for the private file `name`.
+
+    `follows`: the paths from which the answer follows, with the private files, as that of Host.follows does; none: it
+    follows from more than that.
+    """
 
     argv: tuple[str, ...]
     files: tuple[tuple[str, str], ...] = ()
+    follows: tuple[str, ...] = ()

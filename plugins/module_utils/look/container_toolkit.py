@@ -13,13 +13,14 @@ from ..plan.container_toolkit_config import ENVIRONMENT, OUTPUT, SERVICE, UNIT_F
 from ..plan.container_toolkit_spec import STAMP, Described, Found, read_file
 from ..plan.nvidia_nodes import number_of, parse_majors
 from ..plan.smi import MODES
-from .cdi import device_nodes, gone, runtime_folder, vendor_specs
-from .cdi_broken import broken
+from . import cdi_files
+from .cdi import broken, gone, vendor_specs
 from .driver import loaded
 from .smi import told
 from .smi_faults import NoAnswer
 from .smi_lists import listing, parse_list
 
+TOOLKIT = "nvidia-ctk"
 SOCKETS = ("/run/nvidia-persistenced/socket", "/run/nvidia-fabricmanager/socket")
 
 
@@ -46,8 +47,8 @@ def described(host: Host) -> Described:
         driver=driver,
         listing=text,
         gpus=parse_list(text),  # what is no listing is a fault, and no new state of the host
-        toolkit=host.ask(("nvidia-ctk", "--version")).out,
-        nodes=(*device_nodes(host), *sockets(host)),
+        toolkit=version(host),
+        nodes=(*host.sight(cdi_files.device_nodes), *sockets(host)),
         modes=tuple(f"{row['uuid']} {row['mig.mode.current']}" for row in told(host, MODES)),
         file=file,
         gone=gone(host, mine) if mine is not None and not cdi.faults(mine) else (),
@@ -55,8 +56,8 @@ def described(host: Host) -> Described:
         found=tuple(Found(path, cdi.device_names(spec) if spec else (), fault) for path, spec, fault in specs),
         refresh=refresh_installed(host),
         environment=host.read(ENVIRONMENT) or "",
-        runtime_folder=runtime_folder(host),
-        broken=broken(host, frozenset(spec.path for spec in specs)),
+        runtime_folder=cdi_files.runtime_folder(host),
+        broken=broken(host, specs),
     )
 
 
@@ -73,17 +74,21 @@ def _listing(host: Host) -> str:
         ) from None
 
 
+def version(host: Host) -> str:
+    """What the toolkit's program says of its version, which follows from the program itself, or what it wraps."""
+    program = host.which(TOOLKIT)
+    return host.follows((TOOLKIT, "--version"), () if program is None else (program, f"{program}.real")).out
+
+
 def unlinked(host: Host) -> tuple[Unlinked, ...]:
     """The loaded driver's device nodes without their link in /dev/char, by the numbers that their names tell."""
     if loaded(host) is None:
         return ()
-    majors = parse_majors(host.read("/proc/devices") or "")
+    majors = parse_majors(host.sight(cdi_files.majors))
+    numbered = [(path, number_of(path, majors)) for path in host.sight(cdi_files.device_nodes)]
+    links = [(path, f"{FOLDER}/{number[0]}:{number[1]}") for path, number in numbered if number is not None]
     found = []
-    for path in device_nodes(host):
-        number = number_of(path, majors)
-        if number is not None:
-            link = f"{FOLDER}/{number[0]}:{number[1]}"
-            target = host.link(link)
-            if target not in (path, f"..{path[len('/dev') :]}"):
-                found.append(Unlinked(path, link, target is not None or host.exists(link)))
+    for (path, link), target in zip(links, host.sight(cdi_files.targets, [link for _path, link in links])):
+        if target not in (path, f"..{path[len('/dev') :]}"):
+            found.append(Unlinked(path, link, target is not None or host.exists(link)))
     return tuple(found)

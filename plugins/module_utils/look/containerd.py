@@ -21,6 +21,7 @@ from ..plan.containerd_seen import (
     IMPORT,
     NAME,
     RECORD,
+    SERVICE,
     SOCKET,
     Containerd,
     DropIn,
@@ -61,6 +62,7 @@ def containerd_files(host: Host, daemon: bool = True) -> Containerd:
         record=record,
         former={} if record is None else _former(host, record),
         daemon=later(_daemon, host, address, record) if daemon or record is not None else None,
+        program=host.which(SERVICE) or "",
     )
 
 

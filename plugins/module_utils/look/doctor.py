@@ -134,8 +134,7 @@ def _mute(host: Host) -> tuple[str, ...]:
 
 def specs(host: Host) -> Specs:
     """NVIDIA's CDI specifications, and files that are none."""
-    from .cdi import gone, vendor_specs
-    from .cdi_broken import broken
+    from .cdi import broken, gone, vendor_specs
 
     found = vendor_specs(host)
     lacking = [(spec.path, gone(host, spec.spec)) for spec in found if spec.spec is not None]
@@ -144,5 +143,5 @@ def specs(host: Host) -> Specs:
         sound=tuple(spec.path for spec in found if spec.spec is not None),
         faults=tuple((spec.path, spec.fault) for spec in found if spec.spec is None),
         gone=tuple((path, paths) for path, paths in lacking if paths),
-        broken=broken(host, frozenset(spec.path for spec in found)),
+        broken=broken(host, found),
     )

@@ -75,7 +75,8 @@ def effective(unit: str, now: Containerd, ours: str, past: Past, newly: bool = T
     imports = ["ours.toml" if path == now.path else path for path in now.imports if path not in left_out]
     text = with_key(_versioned(now.text), "imports", imports, CONFIG)
     files = (("main.toml", text), *((("ours.toml", ours),) if ours else ()))
-    answer = past.ask(("containerd", "-c", "{main.toml}", "config", "dump"), files)
+    follows = (now.program, *(one.path for one in now.read)) if now.program else ()
+    answer = past.ask(("containerd", "-c", "{main.toml}", "config", "dump"), files, follows)
     if answer.rc != 0:
         said = " ".join((answer.err or answer.out).split())[-400:]
         raise Refused(f"{unit}: containerd does not read {CONFIG} with what it imports ({said}): correct it")

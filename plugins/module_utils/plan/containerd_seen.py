@@ -80,8 +80,8 @@ class Containerd(NamedTuple):
     those that an import imports too, in the order in which containerd reads them. `imported`: config.toml imports
     `path` as it is. `around`: one of `read` that imports config.toml or `path` itself ("": none). `newly`: files that
     nothing imports yet and that an import of ours brings along. `ours` is ours at `path`, `stale` ours in other
-    places, with what they hold. `cni` are the folders that hold plugins of CNI, and `address` is the socket that the
-    files name.
+    places, with what they hold. `cni` are the folders that hold plugins of CNI, `address` is the socket that the files
+    name, and `program` the path of containerd's own program.
 
     `record` is the text of the record of a change that is not through (see containerd_change), `former` what is now at
     the paths that it names. `daemon` is looked at for a unit that needs the CRI, and while there is a record.
@@ -103,6 +103,7 @@ class Containerd(NamedTuple):
     record: str | None = None
     former: Mapping[str, Any] = {}
     daemon: Any = None
+    program: str = ""
 
 
 class Edit(NamedTuple):

@@ -11,11 +11,12 @@ import pytest
 
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.errors import Refused
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.plan import Answer
-from ansible_collections.bettercompute.bcd.plugins.module_utils.look.cdi import (
+from ansible_collections.bettercompute.bcd.plugins.module_utils.look.cdi import broken, gone, vendor_specs
+from ansible_collections.bettercompute.bcd.plugins.module_utils.look.cdi_files import (
     device_nodes,
-    gone,
+    majors,
     runtime_folder,
-    vendor_specs,
+    vendor_texts,
 )
 from ansible_collections.bettercompute.bcd.plugins.module_utils.look.containerd import containerd_files
 from ansible_collections.bettercompute.bcd.plugins.module_utils.look.containers import (
@@ -158,9 +159,25 @@ def test_the_folder_of_this_boot_is_named_without_links() -> None:
 
 def test_device_nodes_are_those_of_mig_too() -> None:
     paths = ("/dev/nvidia0", "/dev/nvidiactl", "/dev/nvidia-caps/nvidia-cap1", "/dev/null", "/dev/dri/card0")
-    assert device_nodes(FakeHost(dict.fromkeys(paths, ""))) == (
+    assert device_nodes(FakeHost(dict.fromkeys(paths, ""))) == [
         "/dev/nvidia-caps",
         "/dev/nvidia-caps/nvidia-cap1",
         "/dev/nvidia0",
         "/dev/nvidiactl",
+    ]
+
+
+def test_what_holds_pods_and_other_devices_bring_and_take_away_is_no_difference() -> None:
+    spec = captures.session("ctk_cdi_full_gpu_json_uuid")[0].text
+    claim = '{"cdiVersion": "0.5.0", "kind": "k8s.gpu.nvidia.com/claim", "devices": []}'
+    majors_then = "Character devices:\n  1 mem\n195 nvidia\n235 nvidia-caps\n\nBlock devices:\n  8 sd\n"
+    host = FakeHost(
+        {"/etc/cdi/nvidia.json": spec, "/dev/nvidia0": "", "/proc/devices": majors_then}, links={"/var/run": "/run"}
     )
+    before = (vendor_texts(host), broken(host, ()), device_nodes(host), majors(host))
+    assert before == ([("/etc/cdi/nvidia.json", spec)], (), ["/dev/nvidia0"], "195 nvidia\n235 nvidia-caps\n")
+    host.put("/etc/cdi/bcd-alloc_1.json", spec)
+    host.put("/run/cdi/k8s.gpu.nvidia.com-claim_7.json", claim)
+    host.put("/dev/loop0", "")
+    host.put("/proc/devices", majors_then.replace("  8 sd", "  7 loop\n  8 sd").replace("195", " 10 misc\n195"))
+    assert (vendor_texts(host), broken(host, ()), device_nodes(host), majors(host)) == before

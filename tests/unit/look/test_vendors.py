@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.host import Host
-from ansible_collections.bettercompute.bcd.plugins.module_utils.look.cdi import vendor_specs
+from ansible_collections.bettercompute.bcd.plugins.module_utils.look.cdi import broken, vendor_specs
 from ansible_collections.bettercompute.bcd.plugins.module_utils.look.vendors import vendors
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.devices_seen import Vendor
 from tests.unit.core.jail import in_jail
@@ -85,15 +85,17 @@ def test_a_file_that_cannot_be_read_has_its_fault() -> None:
     assert found[2].fault.startswith("/etc/cdi/c.yaml line 2: ")
 
 
-def folder_beside(tree: Path) -> list[str]:
+def folder_beside(tree: Path) -> tuple[list[str], tuple[tuple[str, str], ...]]:
     (tree / "etc/cdi/amd.json").mkdir()
-    return [vendor.path for vendor in vendor_specs(Host())]
+    found = vendor_specs(Host())
+    return [vendor.path for vendor in found], broken(Host(), found)
 
 
 def test_a_folder_that_is_named_like_a_file_is_passed_over_as_runtimes_do(tmp_path: Path) -> None:
     (tmp_path / "etc/cdi").mkdir(parents=True)
     (tmp_path / "etc/cdi/nvidia.json").write_text(json.dumps(spec(OF_A)), encoding="utf-8")
-    assert in_jail(tmp_path, folder_beside, Path("/")) == ["/etc/cdi/nvidia.json"]
+    specs, others = in_jail(tmp_path, folder_beside, Path("/"))
+    assert (specs, others) == (["/etc/cdi/nvidia.json"], (("/etc/cdi/amd.json", "it is a folder"),))
 
 
 def test_a_host_without_any_has_none() -> None:

@@ -19,6 +19,7 @@ from ..plan.nvidia_driver_version import (
     parse_nvrm,
     version_in,
 )
+from . import module_index
 from .kernel import release
 
 LINKS = 8  # how many symbolic links one library may go through
@@ -38,12 +39,16 @@ def on_disk(host: Host) -> OnDisk | None:
 
     Raises StepFailed where modinfo is not installed.
     """
+    kernel = release(host)
+    decide = tuple(host.sight(module_index.deciding, kernel))
     for name in MODULE_NAMES:
-        answer = host.ask(("modinfo", "-k", release(host), name))
+        argv = ("modinfo", "-k", kernel, name)
+        answer = host.follows(argv, decide) if decide else host.ask(argv)
         if answer.rc == 127:
             raise StepFailed("modinfo is not installed: install kmod and run again")
         found = parse_modinfo(answer.out) if answer.rc == 0 else None
         if found:
+            host.stamp(found.path)  # the answer follows from this file too, which only the answer names
             return found
     return None
 

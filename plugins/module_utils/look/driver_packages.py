@@ -5,13 +5,13 @@
 
 from __future__ import annotations
 
-from ..core.errors import StepFailed
 from ..core.host import Host
 from ..plan.nvidia_driver_version import OPEN, Target
 from ..plan.nvidia_names import astray, driver_sets
 from ..plan.package_rows import Package, asks_dpkg, asks_rpm, parse_dpkg, parse_rpm
 from .kernel import release
 from .os_release import distribution
+from .package_database import listed
 
 
 def strays(host: Host, target: Target, version: str) -> tuple[Package, ...]:
@@ -25,9 +25,5 @@ def strays(host: Host, target: Target, version: str) -> tuple[Package, ...]:
     sets = driver_sets(seen, target.branch, target.flavour == OPEN, release(host), signed=False)
     names = tuple(dict.fromkeys(name for one in sets for name in one.driver))
     is_dpkg = seen.family == "debian"
-    argv = asks_dpkg(names) if is_dpkg else asks_rpm(names)
-    answer = host.ask(argv)
-    if answer.rc not in (0, 1):  # 1: dpkg-query does not know one of the names
-        said = " ".join((answer.err or answer.out).split())
-        raise StepFailed(f"{argv[0]} cannot tell what is installed: it exited with {answer.rc}: {said}")
-    return astray(sets, parse_dpkg(answer.out) if is_dpkg else parse_rpm(answer.out), version)
+    found = listed(host, asks_dpkg(names) if is_dpkg else asks_rpm(names))
+    return astray(sets, parse_dpkg(found) if is_dpkg else parse_rpm(found), version)

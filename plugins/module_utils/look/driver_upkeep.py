@@ -8,22 +8,15 @@ from __future__ import annotations
 from ..core.host import Host
 from ..core.plan import Past
 from ..plan.debts import owed
-from ..plan.nvidia_driver_upkeep import (
-    BLACKLIST,
-    NATIVE,
-    PERSISTENCED,
-    Native,
-    Nodes,
-    needed,
-    parse_permissions,
-)
-from ..plan.nvidia_nodes import UVM_NODES, parse_majors
+from ..plan.nvidia_driver_nodes import Nodes, needed
+from ..plan.nvidia_driver_upkeep import BLACKLIST, NATIVE, PERSISTENCED, Native
+from ..plan.nvidia_nodes import UVM_NODES
+from . import nvidia_kernel
 from .initramfs import initramfs
 from .kernel import NVIDIA, parse_nvidia
+from .nvidia_kernel import MODULES
 from .nvidia_proc import taken
 from .systemd import is_active
-
-MODULES = "/sys/module"
 
 
 def native(host: Host) -> Native:
@@ -32,21 +25,24 @@ def native(host: Host) -> Native:
     return Native(host.file(BLACKLIST), loaded, initramfs(host))
 
 
-def modules(host: Host) -> frozenset[str]:
-    """The loaded modules, Debian's own packages' under the names that NVIDIA gives them."""
-    return frozenset(name.replace("nvidia_current", "nvidia") for name in host.names(MODULES))
+def modules(host: Host, past: Past) -> frozenset[str]:
+    """The loaded modules of NVIDIA's, as it names them, and of those that the past is about."""
+    also = sorted({name.rpartition(" ")[2] for name in (*past.owed, *past.tried)})
+    return frozenset(host.sight(nvidia_kernel.modules, also))
 
 
 def nodes(host: Host) -> Nodes:
     """The device nodes that the loaded driver needs and that are missing."""
     wanted = needed(
-        parse_majors(host.read("/proc/devices") or ""),
+        host.sight(nvidia_kernel.majors),
         tuple(sorted(gpu.minor for gpu in taken(host) if gpu.minor is not None)),
-        "nvidia_modeset" in modules(host),
+        "nvidia_modeset" in host.sight(nvidia_kernel.modules, []),
     )
     missing = tuple(node for node in wanted if not host.exists(node.path))
     if not missing:
         return Nodes()
+    from ..plan.nvidia_driver_repair import parse_permissions
+
     permissions = parse_permissions(parse_nvidia(host.read(NVIDIA) or ""))
     return Nodes(missing, host.which("nvidia-modprobe") is not None, permissions)
 

@@ -15,9 +15,9 @@ from ..plan.nvidia_driver_swap import ROOTS, SERVICES, Module, Use
 from ..plan.nvidia_driver_version import MODULE_NAMES
 from ..plan.nvidia_names import driver_globs
 from .clients import device_holders
-from .driver_upkeep import MODULES
 from .holds import holds, releasing
 from .kernel import refcnt, release
+from .nvidia_kernel import MODULES
 from .os_release import distribution
 from .packages import packages
 from .service_state import has_unit

@@ -7,13 +7,10 @@ from __future__ import annotations
 
 from ..core.host import Host
 from ..plan.fabric_manager import UMAD, Board, Joined
+from . import pci_bus
 from .nvidia_proc import taken
 
 SWITCHES = "/proc/driver/nvidia-nvswitch/devices"
-BUS = "/sys/bus/pci/devices"
-NVIDIA, BRIDGE = "0x10de", "0x0680"  # the vendor, and the class of NVSwitches
-MELLANOX, NETWORK = "0x15b3", "0x02"  # the vendor, and the base class of network and InfiniBand controllers
-MARK = "SW_MNG"  # in the vital product data of the devices that manage the switches of NVLink 5
 
 
 def board(host: Host) -> Board:
@@ -28,8 +25,7 @@ def switches(host: Host) -> tuple[str, ...]:
 
 def switches_on_the_bus(host: Host) -> tuple[str, ...]:
     """NVSwitches by PCI address, which are there without a driver too."""
-    ours = (name for name in host.names(BUS) if (host.read(f"{BUS}/{name}/vendor") or "").strip() == NVIDIA)
-    return tuple(name for name in ours if (host.read(f"{BUS}/{name}/class") or "").startswith(BRIDGE))
+    return tuple(host.sight(pci_bus.switches))
 
 
 def managers(host: Host) -> tuple[str, ...]:
@@ -37,9 +33,7 @@ def managers(host: Host) -> tuple[str, ...]:
 
     On the bus they are there before their driver is, and no module that is still to be loaded brings more of them.
     """
-    theirs = [name for name in host.names(BUS) if (host.read(f"{BUS}/{name}/vendor") or "").strip() == MELLANOX]
-    cards = [name for name in theirs if (host.read(f"{BUS}/{name}/class") or "").startswith(NETWORK)]
-    return tuple(name for name in cards if MARK in (host.read(f"{BUS}/{name}/vpd") or ""))
+    return tuple(host.sight(pci_bus.managers))
 
 
 def products(host: Host) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from ..core.host import Host
 from ..plan.distribution import Distribution, parse_os_release
+from .read_only_root import root_is_read_only
 
 OSTREE = "/run/ostree-booted"
 TRANSACTIONAL = "transactional-update"
@@ -21,7 +22,7 @@ def distribution(host: Host) -> Distribution:
 def arch(host: Host) -> str:
     """The kernel's name of the architecture, "x86_64" or "aarch64"."""
     shown = host.read("/proc/sys/kernel/arch")  # from Linux 6.1 on
-    return (shown or host.ask(("uname", "-m")).out).strip() or "x86_64"
+    return (shown or host.follows(("uname", "-m"), ("/usr/bin/uname",)).out).strip() or "x86_64"
 
 
 def image(host: Host) -> str:
@@ -29,12 +30,6 @@ def image(host: Host) -> str:
     if host.exists(OSTREE):
         return "rpm-ostree"
     # Leap and SLES may have the tool installed while their root is writable: only a read-only root needs it.
-    if host.which(TRANSACTIONAL) and _root_is_read_only(host.read("/proc/self/mounts") or ""):
+    if host.which(TRANSACTIONAL) and host.sight(root_is_read_only):
         return TRANSACTIONAL
     return ""
-
-
-def _root_is_read_only(mounts: str) -> bool:
-    """By /proc/self/mounts: `device / type options ...`; the last mount on / counts."""
-    options = [line.split()[3] for line in mounts.splitlines() if line.split()[1:2] == ["/"]]
-    return bool(options) and "ro" in options[-1].split(",")

@@ -5,11 +5,11 @@
 
 from __future__ import annotations
 
-from ..core.errors import StepFailed
 from ..core.host import Host
 from ..plan.distribution import Distribution, check_family
 from ..plan.packages import Packages, asks_installed, read_installed, tool_of
 from .os_release import distribution
+from .package_database import listed
 
 
 def packages(host: Host, names: tuple[str, ...], where: str) -> Packages:
@@ -23,17 +23,13 @@ def packages(host: Host, names: tuple[str, ...], where: str) -> Packages:
     tool = tool_of(kind)
     if tool.locker:
         names = (*names, tool.locker)
-    argv = asks_installed(kind, names)
-    answer = host.ask(argv)
-    if answer.rc not in (0, 1):  # 1: dpkg-query does not know one of the names
-        said = " ".join((answer.err or answer.out).split())
-        raise StepFailed(f"{argv[0]} cannot tell what is installed: it exited with {answer.rc}: {said}")
+    found = listed(host, asks_installed(kind, names))
     locks = (host.read(tool.lock_file) or "") if tool.lock_file else ""
     return Packages(
         manager=kind,
         distribution=seen,
         names=names,
-        installed=read_installed(kind, answer.out, locks),
+        installed=read_installed(kind, found, locks),
         journal=_journal(host) if kind == "apt" else (),
         locks=locks,
     )

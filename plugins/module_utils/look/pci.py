@@ -10,26 +10,15 @@ import re
 from ..core.errors import StepFailed
 from ..core.host import Host
 from ..plan.gpu_chips import PciGpu
-
-BUS = "/sys/bus/pci/devices"
-NVIDIA = "0x10de"
-DISPLAY = "0x03"  # the base class of display and 3D controllers; NVSwitches are bridges, a GPU's sound is multimedia
+from . import pci_bus
 
 
 def gpus(host: Host) -> tuple[PciGpu, ...]:
-    """NVIDIA's display and 3D controllers, by address."""
-    found = []
-    for address in host.names(BUS):
-        folder = f"{BUS}/{address}"
-        if (host.read(f"{folder}/vendor") or "").strip() != NVIDIA:
-            continue
-        if not (host.read(f"{folder}/class") or "").startswith(DISPLAY):
-            continue
-        driver = (host.link(f"{folder}/driver") or "").rpartition("/")[2]
-        device = host.read(f"{folder}/device")
-        if device is not None:  # else it went while it was looked at
-            found.append(PciGpu(address, _number(device, f"{folder}/device"), driver))
-    return tuple(found)
+    """NVIDIA's display and 3D controllers, by address. Raises StepFailed for a device id that is none."""
+    return tuple(
+        PciGpu(address, _number(device, f"{pci_bus.BUS}/{address}/device"), driver)
+        for address, device, driver in host.sight(pci_bus.gpus)
+    )
 
 
 def _number(text: str, path: str) -> int:

@@ -64,9 +64,10 @@ class Joined(NamedTuple):
 class Now(NamedTuple):
     """What the host shows; the rest is looked at where the board needs a Fabric Manager.
 
-    `driver` is the loaded driver's full version, `library` that of its library on the disk. `fabric` may be a value
-    that raises when it is used. `umad`: the module is there. `users`, which may raise too, are clauses on who uses the
-    GPUs, looked at where the service that runs may have to restart.
+    `driver` is the loaded driver's full version, `library` that of its library on the disk. `packages` is looked at
+    where those that are installed are not as needed. `fabric` may be a value that raises when it is used. `umad`: the
+    module is there. `users`, which may raise too, are clauses on who uses the GPUs, looked at where the service that
+    runs may have to restart.
     """
 
     board: Board = Board()

@@ -9,7 +9,6 @@ from ..core.plan import Past, Todo
 from ..core.step import Effect, Step, command_line, fail, run
 from . import smi
 from .fabric_manager import LOAD, RESTART, SERVICE, UMAD, Now
-from .fabric_manager_packages import Need, keep_packages
 from .files import HEADER, keep
 from .systemd import control
 from .systemd_asks import PACKAGED, asks_active, asks_enabled
@@ -25,17 +24,22 @@ def plan_switched(todo: Todo, now: Now, past: Past) -> None:
     """The packages first, since all stands on them; then the service and the fabric in a lane of their own."""
     if not now.service.runs:
         todo.condition(DOWN, "NotRunning", _down(now))
-    if now.driver is None or now.packages is None:
+    if now.driver is None:
         todo.wait("NotReady", f"{UNIT}: the NVIDIA driver is not loaded yet (the unit nvidia-driver)")
         return
-    need = Need(now.driver, now.library, bool(now.board.managers), now.service.runs, RESTART, _appears(now.service))
-    work = keep_packages(todo, now.packages, past, need, lambda: _users(now))
-    if work.stuck:
-        return
+    changes = False
+    if now.packages is not None:
+        from .fabric_manager_packages import Need, keep_packages
+
+        need = Need(now.driver, now.library, bool(now.board.managers), now.service.runs, RESTART, _appears(now.service))
+        work = keep_packages(todo, now.packages, past, need, lambda: _users(now))
+        if work.stuck:
+            return
+        changes = work.planned
     if now.board.managers:
         _load_umad(todo, now)
     with todo.lane(SERVICE):
-        _plan_service(todo, now, past, work.planned)
+        _plan_service(todo, now, past, changes)
 
 
 def _down(now: Now) -> str:

@@ -138,7 +138,6 @@ def _refuse_built_in(settings: Settings, now: Now) -> None:
 
 def _plan_probe(todo: Todo, text: str, now: Now, past: Past) -> None:
     """The modprobe.d file is the trunk: a module is never loaded without the options that belong to it."""
-    rebuild = initramfs.rebuild(now.initramfs, PROBE, kept=bool(text))
     due: bool = later(_rebuild_is_due, text, now, past)
     known = isinstance(due, bool)
     owes = (initramfs.DEBT,) if known and due else ()
@@ -146,13 +145,17 @@ def _plan_probe(todo: Todo, text: str, now: Now, past: Past) -> None:
         keep(todo, PROBE, text, now.probe_file, owes=owes)
     else:
         drop(todo, PROBE, now.probe_file, owes=owes)
-    if rebuild is None:
+    if not now.initramfs.is_known:
         if due or text:
-            todo.note(initramfs.missing(PROBE))
+            from .initramfs_change import missing
+
+            todo.note(missing(PROBE))
         return
     with todo.lane(initramfs.DEBT):
         if due:  # raises where it is not known
-            todo.add(rebuild)
+            from .initramfs_change import rebuild
+
+            todo.add(rebuild(now.initramfs, PROBE, kept=bool(text)))
 
 
 def _rebuild_is_due(text: str, now: Now, past: Past) -> bool:
@@ -162,8 +165,10 @@ def _rebuild_is_due(text: str, now: Now, past: Past) -> bool:
     differs = not is_as(now.probe_file, text) if text else now.probe_file is not None
     if not differs:
         return False
+    from .initramfs_change import carries
+
     keeps_out, modules = _touched(now.probe_file, text)
-    return keeps_out or initramfs.carries(now.initramfs, modules, past)
+    return keeps_out or carries(now.initramfs, modules, past)
 
 
 # -- modules

@@ -17,18 +17,14 @@ from ..core.plan import Field, Past, Plan, Todo
 from . import initramfs
 from .gpu_chips import PciGpu
 from .nvidia_driver_flavour import flavour_for, served
+from .nvidia_driver_nodes import Nodes
 from .nvidia_driver_upkeep import (
-    BLACKLIST,
-    LANE,
     NODES_LANE,
     PERSISTENCED,
     UVM,
     Native,
-    Nodes,
     keep_out,
     keep_running,
-    make_nodes,
-    rebuild,
 )
 from .nvidia_driver_version import FULL_VERSION, OPEN, Loaded, OnDisk, Target, branch_of
 from .settings import strict
@@ -160,29 +156,18 @@ def plan(settings: Settings, now: Now, past: Past) -> Plan:
     if right:
         _plan_upkeep(todo, now, past)
     if due:
+        from .nvidia_driver_repair import rebuild
+
         with todo.lane(initramfs.DEBT):
             rebuild(todo, now.native)
     return todo.plan()
 
 
 def absent(now: Now, past: Past) -> Plan:
-    """Nothing is undone: a driver that is taken away takes the work of the GPUs along. A killed pass is finished."""
-    todo = Todo()
-    if now.loaded or now.library:
-        todo.note("the NVIDIA driver stays installed and loaded, and packages that are held stay held")
-    if now.native.file is not None:
-        todo.note(
-            f"{BLACKLIST} stays and keeps nouveau out: remove it, and rebuild the initramfs, to have nouveau back"
-        )
-    if initramfs.DEBT in past.owed:
-        with todo.lane(initramfs.DEBT):
-            rebuild(todo, now.native)
-    if past.owed:
-        from .nvidia_driver_swap import plan_return
+    """Nothing is undone: a driver that is taken away takes the work of the GPUs along."""
+    from .nvidia_driver_absent import leave
 
-        with todo.lane(LANE):
-            plan_return(todo, now.gpus if now.loaded is None else (), now.modules, now.stale, past)
-    return todo.plan()
+    return leave(now, past)
 
 
 def _nothing_to_do(gpus: tuple[PciGpu, ...]) -> str:
@@ -198,6 +183,9 @@ def _plan_upkeep(todo: Todo, now: Now, past: Past) -> None:
 
         mend(todo, now, past)
     with todo.lane(NODES_LANE):
-        make_nodes(todo, now.nodes)
+        if now.nodes.missing:
+            from .nvidia_driver_repair import make_nodes
+
+            make_nodes(todo, now.nodes)
     with todo.lane(PERSISTENCED):
         keep_running(todo, now.persistenced)

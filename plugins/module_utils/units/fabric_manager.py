@@ -5,12 +5,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from ..core.host import Host
 from ..core.plan import Past, Unit
 from ..core.unknown import later
 from ..look import fabric
 from ..plan import fabric_manager as planner
 from ..plan.unit_names import FABRIC_MANAGER as NAME
+
+if TYPE_CHECKING:
+    from ..plan.packages import Packages
 
 
 def look(host: Host, settings: planner.Settings | None, past: Past) -> planner.Now:
@@ -21,28 +26,37 @@ def look(host: Host, settings: planner.Settings | None, past: Past) -> planner.N
     if not board.is_switched:
         return planner.Now(board)
     from ..look.driver import library, loaded
-    from ..look.packages import packages
+    from ..look.fabric_packages import installed
     from ..look.systemd import service
-    from ..plan.fabric_manager_packages import PACKAGES, whole_at
+    from ..plan.fabric_manager_installed import as_needed, whole_at
 
     driver = loaded(host)
     manager = service(host, planner.SERVICE)
-    shelf = packages(host, PACKAGES, NAME)
+    packages = installed(host)
     now = planner.Now(
         board=board,
         driver=driver.version if driver else None,
         library=library(host) if driver else None,
-        packages=shelf,
         service=manager,
         fabric=later(fabric.joined, host) if manager.runs and driver else (),
         umad=fabric.umad(host) if board.managers else False,
         load_file=host.file(planner.LOAD),
     )
-    if driver and manager.runs and (planner.RESTART in past.owed or not whole_at(shelf, driver.version)):
+    if driver and not as_needed(packages, driver.version, bool(board.managers), past):
+        now = now._replace(packages=_shelf(host))
+    if driver and manager.runs and (planner.RESTART in past.owed or not whole_at(packages, driver.version)):
         from ..look.clients import users
 
         return now._replace(users=later(users, host))
     return now
+
+
+def _shelf(host: Host) -> Packages:
+    """All that is needed to change them."""
+    from ..look.packages import packages
+    from ..plan.fabric_manager_installed import PACKAGES
+
+    return packages(host, PACKAGES, NAME)
 
 
 UNIT = Unit(NAME, planner.FIELDS, planner.check, look, planner.plan, planner.absent)

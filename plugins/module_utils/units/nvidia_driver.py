@@ -29,8 +29,8 @@ def look(host: Host, settings: planner.Settings | None, past: Past) -> planner.N
             return now
         now = now._replace(library=library(host))
         if settings is None:
-            return now._replace(modules=modules(host), stale=stale(host))
-        now = now._replace(on_disk=on_disk(host), modules=modules(host))
+            return now._replace(modules=modules(host, past), stale=stale(host))
+        now = now._replace(on_disk=on_disk(host), modules=modules(host, past))
     except NotKnownYet as why:
         return _unknown(host, now, why.after)
     target, _notes = planner.target_of(settings, now.gpus, now.loaded)

@@ -8,18 +8,18 @@ from __future__ import annotations
 import pytest
 
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.gpu_users import Holder
+from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.nvidia_driver_nodes import (
+    Node,
+    Permissions,
+    needed,
+)
+from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.nvidia_driver_repair import parse_permissions
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.nvidia_driver_swap import (
     Module,
     Use,
     leaf_first,
     others_of,
     users,
-)
-from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.nvidia_driver_upkeep import (
-    Node,
-    Permissions,
-    needed,
-    parse_permissions,
 )
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.nvidia_driver_version import (
     Target,

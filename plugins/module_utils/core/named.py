@@ -65,12 +65,15 @@ class NamedTuple(tuple, metaclass=_Named):  # type: ignore[type-arg]
 
     @classmethod
     def _make(cls, values: Iterable[Any]) -> Any:
-        return cls(*values)
+        found = tuple(values)
+        if len(found) != len(cls._fields):
+            raise TypeError(f"{cls.__name__} takes {len(cls._fields)} values, and {len(found)} were given")
+        return tuple.__new__(cls, found)
 
     def _replace(self, **named: Any) -> Any:
         found = [named.pop(field, value) for field, value in zip(self._fields, self)]
         if named:
-            raise ValueError(f"{type(self).__name__} has no {', '.join(named)}")
+            raise TypeError(f"{type(self).__name__} has no {', '.join(named)}")
         return tuple.__new__(type(self), found)
 
     def _asdict(self) -> dict[str, Any]:

@@ -5,11 +5,14 @@
 
 from __future__ import annotations
 
-from typing import Callable
-
 from ..core.errors import Refused
-from ..core.plan import Unit
 from ..plan.unit_names import ORDER
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Callable
+
+    from ..core.plan import Unit
 
 
 def unit(name: str) -> Unit:

@@ -1,0 +1,100 @@
+# Copyright (c) 2026 bettercompute
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Runs cases: records what their programs are asked, then measures them, round by round, each run looked at."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from tests.bench import stubs
+from tests.bench.cases import Case, wrong
+from tests.bench.cgroups import Groups
+from tests.bench.entry import ENVIRONMENT, words
+from tests.bench.medians import order
+from tests.bench.plays import Plays
+from tests.bench.rooms import Rooms, inventory
+from tests.bench.stage import PYTHON, Kind, hostvars
+from tests.bench.trial import Cost, Failed, Meter, clean_environment
+
+PLAYBOOK = os.path.join(os.path.dirname(sys.executable), "ansible-playbook")
+
+
+class Bench:
+    """Kinds of hosts whose rooms are open, and the plays for them; a context."""
+
+    def __init__(
+        self, scratch: Path, plays: Plays, kinds: dict[str, Kind], groups: Groups | None, forks: int = 20
+    ) -> None:
+        self._scratch, self._plays, self._kinds, self._forks = scratch, plays, kinds, forks
+        self._door = groups.doors("host")[0] if groups else "/dev/null"
+        self.meter = Meter(groups)
+        trees = [tree for kind in kinds.values() for tree in kind.trees.values()]
+        self._rooms = Rooms(trees, PYTHON, groups.doors("tools")[0] if groups else "")
+
+    def __enter__(self) -> Bench:
+        return self
+
+    def __exit__(self, *_unused: object) -> None:
+        self._rooms.close()
+
+    def inventory(self, kind: str, count: int) -> str:
+        """Of the first hosts of a kind; the path."""
+        found = hostvars(self._kinds[kind], self._rooms.holders, count)
+        if len(found) < count:
+            raise Failed(f"there are {len(found)} hosts of the kind {kind}, and {count} are needed")
+        return inventory(self._scratch / f"{kind}-{count}.json", found, PYTHON, self._door)
+
+    def run(self, case: Case, count: int, forks: int = 0) -> tuple[Cost, str]:
+        """One run over the first `count` hosts, and what it printed; raises Failed where it did something else."""
+        trees = list(self._kinds[case.kind].trees.values())[:count]
+        for tree in trees:
+            if case.reset is not None:
+                case.reset(tree)
+            stubs.begin(tree)
+        if case.command:
+            argv = words(self._rooms.holders[trees[0]], self._door, case.command)
+            cost, out = self.meter.run(argv, ENVIRONMENT, Path("/"), is_host=True)
+        else:
+            argv = [PLAYBOOK, "-i", self.inventory(case.kind, count), self._plays.path(case.play), *case.words]
+            environment = self._plays.environment(clean_environment(), forks or self._forks, case.peers)
+            cost, out = self.meter.run(argv, environment, self._scratch)
+        fault = wrong(case, out, count)
+        if fault:
+            raise Failed(f"{case.name}: {fault}:\n{out[-3000:]}")
+        return cost, out
+
+    def record(self, cases: tuple[Case, ...]) -> None:
+        """Run each case once on the seed of its kind, and give all of the kind programs with what was answered."""
+        for kind in self._kinds.values():
+            mine = [case for case in cases if case.kind == kind.name]
+            stubs.record(kind.seed)
+            calls = []
+            for case in mine:
+                self.run(case, 1)
+                calls += stubs.recorded(kind.seed)
+            names = list(kind.trees)
+            for name, tree in kind.trees.items():
+                stubs.replay(tree, calls, (names[0], name))
+
+    def rounds(self, cases: tuple[Case, ...], number: int, told: Callable[[str], None]) -> dict[str, list[Cost]]:
+        """So many rounds, after one that is not counted: caches are warm, and records of the first pass are made."""
+        found: dict[str, list[Cost]] = {case.name: [] for case in cases}
+        by_name = {case.name: case for case in cases}
+        for turn in range(-1, number):
+            for name in order([case.name for case in cases], max(turn, 0)):
+                case = by_name[name]
+                cost, _out = self.run(case, case.hosts)
+                for tree in list(self._kinds[case.kind].trees.values())[: case.hosts]:
+                    stubs.judge(tree)
+                if turn >= 0:
+                    found[name].append(cost)
+            told(f"round {turn + 1} of {number}" if turn >= 0 else "warm")
+        return found
+
+    def asked(self, kind: str) -> list[str]:
+        """What the programs of a kind's seed were asked in its last run."""
+        return stubs.asked(self._kinds[kind].seed)

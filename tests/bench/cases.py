@@ -1,0 +1,129 @@
+# Copyright (c) 2026 bettercompute
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What is measured: each case is a play over so many hosts of a kind, or a command on one of them."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from typing import NamedTuple
+
+from tests.bench.stage import restore
+from tests.sim.machine import put, read
+
+SOME = 8
+CONVERGE = "bettercompute.bcd.converge"
+
+
+class Case(NamedTuple):
+    """One case. `changes`: how many tasks of each host say changed; None where that is not looked at."""
+
+    name: str
+    kind: str
+    hosts: int
+    play: str = ""  # of plays.Plays, or a playbook of the collection
+    command: str = ""  # in shell, on one host, in place of a play
+    empty: str = ""  # the case without any work that this one stands over
+    words: tuple[str, ...] = ()
+    changes: int | None = 0
+    reset: Callable[[str], None] | None = None  # brings a tree back to where each run begins
+    peers: bool = False
+
+
+def swappiness(tree: str) -> None:
+    """Let one kernel parameter of the section differ, the drift of one unit of all."""
+    key, before = drift(tree)
+    put(tree, key, before + "\n")
+
+
+def drift(tree: str) -> tuple[str, str]:
+    """A parameter's file in this tree, whose wanted value our own file has, and another value as long."""
+    text = read(tree, "/etc/sysctl.d/90-bcd.conf") or ""
+    for line in text.splitlines():
+        name, equals, value = (part.strip() for part in line.partition("="))
+        if equals and re.fullmatch(r"[0-9]+", value):
+            other = ("1" if value[0] != "1" else "2") + value[1:]
+            return "/proc/sys/" + name.lstrip("-").replace(".", "/"), other
+    raise RuntimeError(f"{tree} has no parameter of ours with a number for its value")
+
+
+def cases(python: str, many: int = 50) -> tuple[Case, ...]:
+    """All cases; `python` is that of the hosts, `many` how many hosts the largest have."""
+    tasks = ("--extra-vars", json.dumps({"bcd_converge_mode": "tasks"}))
+    return (
+        Case("empty, 50 hosts", "whole", many, "empty"),
+        Case("trivial module, 50 hosts", "whole", many, "trivial", empty="empty, 50 hosts"),
+        Case("role, 50 hosts", "whole", many, CONVERGE, empty="empty, 50 hosts"),
+        Case("empty, 8 hosts", "whole", SOME, "empty"),
+        Case("role, 8 hosts", "whole", SOME, CONVERGE, empty="empty, 8 hosts"),
+        Case("a task a unit, 8 hosts", "whole", SOME, "units", empty="empty, 8 hosts"),
+        Case("ping, 8 hosts", "program", SOME, "ping", empty="empty, 8 hosts"),
+        Case("role through the program, 8 hosts", "program", SOME, CONVERGE, empty="empty, 8 hosts"),
+        Case("empty, 1 host", "ours", 1, "empty"),
+        Case("30 sysctls", "ours", 1, "sysctls", empty="empty, 1 host"),
+        Case("30 sysctls, ansible.posix", "theirs", 1, "peer_sysctls", empty="empty, 1 host", peers=True),
+        Case("the work", "ours", 1, CONVERGE, empty="empty, 1 host"),
+        Case("the work, peers", "theirs", 1, "peer_work", empty="empty, 1 host", peers=True),
+        Case("the work, first pass", "first", 1, CONVERGE, empty="empty, 1 host", changes=1, reset=restore),
+        Case(
+            "the work, first pass, peers",
+            "first-theirs",
+            1,
+            "peer_work",
+            empty="empty, 1 host",
+            changes=None,
+            reset=restore,
+            peers=True,
+        ),
+        Case("role, 1 host", "whole", 1, CONVERGE, empty="empty, 1 host"),
+        Case("one unit differs, single", "drift", 1, CONVERGE, empty="empty, 1 host", changes=1, reset=swappiness),
+        Case(
+            "one unit differs, tasks",
+            "drift",
+            1,
+            CONVERGE,
+            empty="empty, 1 host",
+            words=tasks,
+            changes=1,
+            reset=swappiness,
+        ),
+        Case("enter a host", "program", 1, command=":"),
+        Case("python -I -c pass", "program", 1, command=f"exec {python} -I -c pass", empty="enter a host"),
+        Case("agent's idle pass", "program", 1, command="exec /usr/local/sbin/bcd agent", empty="enter a host"),
+    )
+
+
+RECAP = re.compile(r"^(\S+)\s+: ok=(\d+)\s+changed=(\d+)\s+unreachable=(\d+)\s+failed=(\d+)", re.MULTILINE)
+
+
+def recap(out: str) -> dict[str, dict[str, int]]:
+    """What ansible-playbook says of each host in the end."""
+    keys = ("ok", "changed", "unreachable", "failed")
+    return {found[0]: dict(zip(keys, map(int, found[1:]))) for found in RECAP.findall(out)}
+
+
+def wrong(case: Case, out: str, hosts: int) -> str:
+    """Why a run is none of this case, by what it printed; empty where it is one."""
+    if case.command or case.play == "empty":
+        return ""
+    seen = recap(out)
+    if len(seen) != hosts:
+        return f"{len(seen)} hosts of {hosts} are in the recap"
+    for host, counts in seen.items():
+        if counts["failed"] or counts["unreachable"] or not counts["ok"]:
+            return f"{host}: {counts}"
+        if case.changes is not None and counts["changed"] != case.changes:
+            return f"{host}: {counts['changed']} tasks changed something, and {case.changes} were to"
+    return ""
+
+
+def pick(all_cases: tuple[Case, ...], wanted: str) -> tuple[Case, ...]:
+    """The cases whose names have one of the words, separated by commas, and the empty ones that they stand over."""
+    if not wanted:
+        return all_cases
+    words = [word.strip() for word in wanted.split(",") if word.strip()]
+    chosen = {case.name for case in all_cases if any(word in case.name for word in words)}
+    chosen |= {case.empty for case in all_cases if case.name in chosen and case.empty}
+    return tuple(case for case in all_cases if case.name in chosen)

@@ -1,0 +1,144 @@
+# Copyright (c) 2026 bettercompute
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The figures that are held to bounds: which cases they compare, in which measure, and whether the bound holds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from tests.bench import medians
+from tests.bench.cases import Case
+from tests.bench.medians import Spread
+from tests.bench.trial import Cost
+
+
+class Figure(NamedTuple):
+    """A ratio of two cases, or a value; `bound` is what it must not pass, upwards or (`least`) downwards."""
+
+    name: str
+    bound: float
+    above: str = ""
+    below: str = ""
+    measure: str = "wall"  # a field of Cost
+    least: bool = False
+    over_empty: bool = True
+    prototype: str = "-"
+    unit: str = "times"
+
+
+class Result(NamedTuple):
+    """A figure as it was measured; `measured` is None where this run has not what it takes."""
+
+    figure: Figure
+    measured: Spread | None
+    why: str = ""  # it was not measured
+
+    @property
+    def holds(self) -> bool | None:
+        """Whether the bound holds; None where it is not known."""
+        if self.measured is None:
+            return None
+        value = self.measured.median
+        return value >= self.figure.bound if self.figure.least else value <= self.figure.bound
+
+
+ROLE, TRIVIAL = "role, 50 hosts", "trivial module, 50 hosts"
+UNITS, ROLE_8 = "a task a unit, 8 hosts", "role, 8 hosts"
+OURS, THEIRS = "30 sysctls", "30 sysctls, ansible.posix"
+WORK, PEERS = "the work", "the work, peers"
+FIRST, FIRST_PEERS = "the work, first pass", "the work, first pass, peers"
+PROGRAM, PING = "role through the program, 8 hosts", "ping, 8 hosts"
+QUIET, SINGLE, TASKS = "role, 1 host", "one unit differs, single", "one unit differs, tasks"
+
+FIGURES: tuple[Figure, ...] = (
+    Figure("converged role over 12 units, controller", 1.25, ROLE, TRIVIAL, "controller", prototype="1.20"),
+    Figure("converged role over 12 units, host", 1.5, ROLE, TRIVIAL, "host", prototype="1.35"),
+    Figure("a task a unit over the role, controller", 9, UNITS, ROLE_8, "controller", least=True, prototype="11.5"),
+    Figure("a task a unit over the role, host", 8, UNITS, ROLE_8, "host", least=True, prototype="9.5"),
+    Figure("30 sysctls, ansible.posix over ours, wall", 25, THEIRS, OURS, least=True, prototype="28"),
+    Figure("30 sysctls, ansible.posix over ours, host", 28, THEIRS, OURS, "host", least=True, prototype="32"),
+    Figure("modules, sysctls, pages: peers over ours, wall", 18, PEERS, WORK, least=True, prototype="20"),
+    Figure("the same, first pass, wall", 25, FIRST_PEERS, FIRST, least=True, prototype="34"),
+    Figure("one unit differs, single: whole run", 1.1, SINGLE, QUIET, over_empty=False, prototype="1.0"),
+    Figure("one unit differs, tasks: whole run", 2.0, TASKS, QUIET, over_empty=False, prototype="1.57"),
+    Figure("through the installed program, host, in pings", 0.4, PROGRAM, PING, "host"),
+    Figure(
+        "agent's idle pass, processor time, in python -I -c pass", 4, "agent's idle pass", "python -I -c pass", "host"
+    ),
+)
+EIGHT_GPUS = Figure("8 GPUs: processes of nvidia-smi in a converged pass", 4, unit="processes")
+
+
+def values(costs: Sequence[Cost], measure: str) -> list[float]:
+    """One measure of all runs."""
+    return [float(getattr(cost, measure)) for cost in costs]
+
+
+def over_empty(name: str, measure: str, costs: Mapping[str, Sequence[Cost]], cases: Mapping[str, Case]) -> list[float]:
+    """A case's runs over the median of the empty case that it stands over, if it has one."""
+    found = values(costs[name], measure)
+    empty = cases[name].empty
+    return medians.over(found, values(costs[empty], measure)) if empty else found
+
+
+def measure(
+    figures: Sequence[Figure], costs: Mapping[str, Sequence[Cost]], cases: Mapping[str, Case], apart: bool
+) -> list[Result]:
+    """Each figure by what was measured; `apart`: the processor time of hosts is known by itself."""
+    found = []
+    for figure in figures:
+        missing = [name for name in (figure.above, figure.below) if not costs.get(name)]
+        if missing:
+            found.append(Result(figure, None, "not run: " + "; ".join(missing)))
+        elif not apart and figure.measure != "wall":
+            found.append(Result(figure, None, "no control groups here, so hosts' time is not known apart"))
+        else:
+            found.append(_ratio(figure, costs, cases))
+    return found
+
+
+def _ratio(figure: Figure, costs: Mapping[str, Sequence[Cost]], cases: Mapping[str, Case]) -> Result:
+    def runs(name: str) -> list[float]:
+        if figure.over_empty:
+            return over_empty(name, figure.measure, costs, cases)
+        return values(costs[name], figure.measure)
+
+    try:
+        return Result(figure, medians.ratio(runs(figure.above), runs(figure.below)))
+    except ZeroDivisionError as fault:
+        return Result(figure, None, f"{figure.below}: {fault}")
+
+
+def shown(results: Sequence[Result]) -> str:
+    """One table for the terminal."""
+    form = "{:<58} {:>9} {:>9}  {:<15} {:>9}  {}"
+    lines = [form.format("figure", "bound", "measured", "quartiles", "prototype", "holds")]
+    for result in results:
+        figure, seen = result.figure, result.measured
+        bound = ("≥ " if figure.least else "≤ ") + f"{figure.bound:g}"
+        word = {True: "yes", False: "NO", None: "not measured: " + result.why}[result.holds]
+        number = f"{seen.median:.2f}" if seen else "-"
+        quartiles = f"{seen.low:.2f} - {seen.high:.2f}" if seen else ""
+        lines.append(form.format(figure.name, bound, number, quartiles, figure.prototype, word))
+    return "\n".join(lines)
+
+
+def costs_shown(costs: Mapping[str, Sequence[Cost]], cases: Mapping[str, Case]) -> str:
+    """What each case costs a run: medians over empty, and the half distance of the quartiles as a share of them."""
+    form = "{:<36} {:>6} {:>9} {:>6} {:>11} {:>9} {:>9} {:>7}"
+    head = ("case, over empty", "hosts", "wall s", "+-", "controller", "host s", "tools s", "MiB")
+    lines = [form.format(*head)]
+    for name, runs in costs.items():
+        if not runs:
+            continue
+        one = {part: medians.spread(over_empty(name, part, costs, cases)) for part in Cost._fields[:4]}
+        peak = max((run.peak or 0) for run in runs) >> 20
+        row = (
+            f"{one['wall'].median:.3f}",
+            f"{one['wall'].share:.0%}",
+            *(f"{one[part].median:.3f}" for part in Cost._fields[1:4]),
+        )
+        lines.append(form.format(name, cases[name].hosts, *row, peak or "-"))
+    return "\n".join(lines)

@@ -1,0 +1,173 @@
+# Copyright (c) 2026 bettercompute
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Every figure that is held to a bound, in one run: `python -m tests.bench.run`.
+
+usage: PYTHONPATH=.build python -m tests.bench.run [--rounds N] [--cases WORD,...] [--folder DIRECTORY] [--no-scale]
+
+Cases run one by one, round by round, in an order that turns; hosts are simulated ones whose programs answer at once.
+The figures go to the terminal, and with all that was measured to .build/bench. Exit status 1: a bound is broken; 2: a
+figure could not be taken here.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from tests.bench import figures, history, kinds
+from tests.bench.bench import Bench
+from tests.bench.cases import Case, cases, pick
+from tests.bench.cgroups import Groups, NoGroups
+from tests.bench.rooms import CannotMeasure, refusal
+from tests.bench.stage import PYTHON
+from tests.bench.trial import Cost
+from tests.tools.results import TOP
+
+OUT = TOP / ".build" / "bench"
+SHARED_MEMORY = Path("/dev/shm")
+
+
+def say(text: str) -> None:
+    """Tell how far it is, apart from the result."""
+    print(text, file=sys.stderr, flush=True)
+
+
+def machine() -> dict[str, Any]:
+    """What it was measured on."""
+    from importlib.metadata import version
+
+    return {
+        "cpus": os.cpu_count(),
+        "kernel": platform.release(),
+        "python": platform.python_version(),
+        "ansible-core": version("ansible-core"),
+        "model": next(
+            (
+                line.partition(":")[2].strip()
+                for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+                if line.startswith("model name")
+            ),
+            platform.machine(),
+        ),
+    }
+
+
+def commit() -> str:
+    """The checkout's commit, with a + where something differs from it."""
+
+    def git(*words: str) -> str:
+        done = subprocess.run(["git", *words], cwd=TOP, check=False, capture_output=True, text=True)
+        return done.stdout.strip() if done.returncode == 0 else ""
+
+    return (git("rev-parse", "--short", "HEAD") or "unknown") + (
+        "+" if git("status", "--porcelain", "plugins", "roles", "playbooks") else ""
+    )
+
+
+def groups() -> Groups | None:
+    """Control groups, or None with a word on what that costs."""
+    try:
+        return Groups(f"bcd-bench-{os.getpid()}")
+    except NoGroups as fault:
+        say(f"NO CONTROL GROUPS HERE ({fault}): only wall times are figures")
+        return None
+
+
+def options(argv: list[str]) -> argparse.Namespace:
+    given = argparse.ArgumentParser(prog="python -m tests.bench.run", description=__doc__)
+    given.add_argument("--rounds", type=int, default=7)
+    given.add_argument("--cases", default="", help="words that the names of cases have, separated by commas")
+    given.add_argument("--many", type=int, default=50, help="hosts of the largest cases")
+    given.add_argument("--peers", default="", help="where the peers' ansible_collections lies")
+    given.add_argument("--folder", type=Path, default=SHARED_MEMORY if SHARED_MEMORY.is_dir() else None)
+    given.add_argument("--no-scale", action="store_true", help="not how it goes with the number of hosts")
+    given.add_argument("--list", action="store_true", help="name the cases, and run none")
+    return given.parse_args(argv)
+
+
+def measured(given: argparse.Namespace, chosen: tuple[Case, ...]) -> dict[str, Any]:
+    """Run the cases; everything that is to be kept of them."""
+    held = groups()
+    try:
+        with tempfile.TemporaryDirectory(prefix="bcd-bench-", dir=given.folder) as scratch:
+            place = Path(scratch)
+            with (
+                kinds.made(place, chosen, given.peers, say) as (plays, made),
+                Bench(place, plays, made, held) as bench,
+            ):
+                say("record what programs are asked")
+                bench.record(chosen)
+                costs = bench.rounds(chosen, given.rounds, say)
+                apart = bench.meter.apart
+    finally:
+        if held is not None:
+            held.remove()
+    return {"costs": costs, "apart": apart}
+
+
+def main(argv: list[str]) -> int:
+    given = options(argv)
+    chosen = pick(cases(PYTHON, given.many), given.cases)
+    if given.list:
+        print("\n".join(case.name for case in chosen))
+        return 0
+    why = refusal() or ("" if chosen else f"no case has one of the words {given.cases}: see --list")
+    if why:
+        say(f"NOTHING CAN BE MEASURED HERE: {why}")
+        return 2
+    began = datetime.datetime.now(datetime.timezone.utc)
+    try:
+        found = measured(given, chosen)
+    except CannotMeasure as fault:
+        say(f"NOTHING CAN BE MEASURED HERE: {fault}")
+        return 2
+    by_name = {case.name: case for case in chosen}
+    costs: dict[str, list[Cost]] = found["costs"]
+    results = figures.measure(figures.FIGURES, costs, by_name, found["apart"])
+    if not given.cases:
+        results.append(kinds.eight_gpus(given.folder, say))
+    return told(began, given, results, costs, by_name)
+
+
+def told(
+    began: datetime.datetime,
+    given: argparse.Namespace,
+    results: list[figures.Result],
+    costs: dict[str, list[Cost]],
+    by_name: dict[str, Case],
+) -> int:
+    """Print and keep what was found; the exit status."""
+    print(figures.costs_shown(costs, by_name) + "\n")
+    print(figures.shown(results) + "\n")
+    raw = {name: [cost._asdict() for cost in runs] for name, runs in costs.items()}
+    over = {name: {part: figures.over_empty(name, part, costs, by_name) for part in Cost._fields[:4]} for name in costs}
+    run = {
+        "time": began.strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "commit": commit(),
+        "machine": machine(),
+        "rounds": given.rounds,
+        "figures": history.document(results),
+        "raw": raw,
+        "over_empty": over,
+        "hosts": {name: case.hosts for name, case in by_name.items()},
+    }
+    print(f"kept in {history.keep(OUT, run)}, with the history beside it: history.svg")
+    broken = [result.figure.name for result in results if result.holds is False]
+    missing = [result.figure.name for result in results if result.holds is None]
+    if broken:
+        print("BROKEN BOUNDS: " + "; ".join(broken))
+    if missing:
+        print("NOT MEASURED: " + "; ".join(missing))
+    return 1 if broken else 2 if missing and not given.cases else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -100,8 +100,13 @@ class FakeHost(Host):
 
     def stamp(self, path: str) -> tuple[int, ...] | None:
         self._see(path)
-        found = self.files.get(self._followed(path))
-        return None if found is None else (0, crc32(found.text.encode("utf-8", "surrogateescape")), len(found.text))
+        end = self._followed(path)
+        found = self.files.get(end)
+        inside = self.names(end) if found is None else ()
+        text = "\n".join(inside) if found is None else found.text
+        return (
+            (int(bool(inside)), crc32(text.encode("utf-8", "surrogateescape")), len(text)) if found or inside else None
+        )
 
     def _see(self, path: str) -> None:
         if path in self.unreadable:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from ..core.host import Host
 from ..plan.systemd_asks import FOLDER, RUNNING, RUNS, asks_active, asks_enabled, asks_reload
 from ..plan.systemd_seen import Service, Systemd, UnitFile
-from . import service_state, unit_enabled
+from . import service_state
 from .service_state import has_unit
 
 
@@ -58,9 +58,13 @@ def enabled(host: Host, name: str) -> str:
     question = asks_enabled(name)
     if host.foretells(question):
         return host.ask(question).out.strip()
+    from . import unit_enabled  # a unit of ours is enabled where its link is, which `unit_file` sees
+
     if host.sight(unit_enabled.is_plainly_enabled, name):
         return "enabled"
-    return host.follows(question, tuple(host.sight(unit_enabled.deciding, name))).out.strip()
+    from . import unit_places
+
+    return host.follows(question, tuple(host.sight(unit_places.deciding, name))).out.strip()
 
 
 def service(host: Host, name: str) -> Service:

@@ -9,7 +9,10 @@ import pytest
 
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.errors import StepFailed
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.plan import Answer
-from ansible_collections.bettercompute.bcd.plugins.module_utils.look.systemd import is_active, service, state
+from ansible_collections.bettercompute.bcd.plugins.module_utils.core.predict import PredictedHost
+from ansible_collections.bettercompute.bcd.plugins.module_utils.look.systemd import is_active, service, state, unit_file
+from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.systemd import control
+from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.systemd_seen import Service
 from tests.unit.fake_host import FakeHost
 
 NAME = "nvidia-dcgm.service"
@@ -65,3 +68,32 @@ def test_where_systemd_does_not_run_nothing_runs_and_nobody_is_asked() -> None:
     assert is_active(host, NAME) is False
     assert service(host, NAME).runs is False
     assert host.asked == [("systemctl", "is-enabled", NAME)]
+
+
+PAIR = ("containerd.service", NAME.replace("dcgm", "persistenced"))
+
+
+def test_one_question_serves_all_services_that_a_pass_looks_at() -> None:
+    """The installed ones of those, in the same words whichever of them is looked at."""
+    shown = "ActiveState=active\nNeedDaemonReload=no\n\nActiveState=failed\nNeedDaemonReload=yes\n"
+    files = {"/run/systemd/system": "", **{f"/usr/lib/systemd/system/{name}": "" for name in (*PAIR, NAME)}}
+    host = FakeHost(files, {"systemctl": lambda _host, _argv: Answer(0, shown)})
+    assert [state(host, name) for name in PAIR] == ["active", "failed"]
+    assert [unit_file(host, name, "x.target", ask=True).behind for name in PAIR] == [False, True]
+    assert set(host.asked) == {("systemctl", "show", "--property=ActiveState,NeedDaemonReload", "--", *PAIR)}
+
+
+def test_a_unit_that_no_pass_looks_at_is_asked_for_alone() -> None:
+    host = host_that_says(Answer(0, "ActiveState=active\nNeedDaemonReload=no\n"))
+    host.put(f"/usr/lib/systemd/system/{PAIR[0]}", "")
+    assert state(host, NAME) == "active"
+    assert host.asked == [("systemctl", "show", "--property=ActiveState,NeedDaemonReload", "--", NAME)]
+
+
+def test_a_state_that_a_step_has_declared_is_taken_and_nobody_is_asked() -> None:
+    real = host_that_says(Answer(1, "", "Failed to connect to bus"))
+    host = PredictedHost(real)
+    host.apply(control("start", NAME))
+    host.apply(control("enable", NAME))
+    assert service(host, NAME) == Service("loaded", "active", "enabled")
+    assert real.asked == []

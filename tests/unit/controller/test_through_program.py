@@ -1,0 +1,151 @@
+# Copyright (c) 2026 bettercompute
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Which tasks go to the program, and which hosts: by the task, the connection and bcd_program_pass."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from ansible import constants
+from ansible.errors import AnsibleActionFail
+
+from ansible_collections.bettercompute.bcd.plugins.modules import host_plan
+from ansible_collections.bettercompute.bcd.plugins.plugin_utils.through_program import ThroughProgram, choice, plain
+
+
+class Plan(ThroughProgram):
+    """The action of a task host_plan, as far as it decides: nothing of it reaches a host."""
+
+    MODULE, OPTIONS, RULES = "host_plan", host_plan.OPTIONS, host_plan.RULES
+    pipelined = True
+
+    def __init__(self, args: dict[str, Any], **task: Any) -> None:
+        whole = {"async_val": 0, "environment": [], "delegate_to": None, "action": "host_plan", "check_mode": True}
+        self._task = SimpleNamespace(args=args, **{**whole, **task})
+        self._connection = SimpleNamespace(_shell=SimpleNamespace(_IS_WINDOWS=False))
+        self._templar = SimpleNamespace(template=lambda value: value)
+        self.internal: dict[str, Any] = {"_ansible_check_mode": True}
+
+    def _is_pipelining_enabled(self, module_style: str, wrap_async: bool = False) -> bool:
+        return self.pipelined
+
+    def _update_module_args(self, module_name: Any, module_args: Any, task_vars: Any, *more: Any) -> None:
+        module_args.update(self.internal)
+
+    def _compute_environment_string(self, raw_environment_out: Any = None) -> str:
+        for variables in self._task.environment:
+            raw_environment_out.update(variables)
+        return ""
+
+
+UNITS: dict[str, Any] = {"units": {}}
+HOST = {"inventory_hostname": "one"}
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Ansible's folder of the run."""
+    monkeypatch.setattr(constants, "DEFAULT_LOCAL_TMP", str(tmp_path))
+    return str(tmp_path)
+
+
+def test_a_task_like_any_other_is_asked_of_the_program() -> None:
+    asked = Plan(UNITS)._request(HOST)
+    assert asked is not None
+    assert (asked.host, asked.tells_invocation, asked.valid.params["fail_on"]) == ("one", True, "failed")
+    assert b'"check": true' in asked.data
+
+
+@pytest.mark.parametrize(
+    "task", [{"async_val": 30}, {"environment": [{"LANG": "C"}]}, {"environment": [{}, {"HTTP_PROXY": "x"}]}]
+)
+def test_what_the_program_could_not_do_is_the_modules(task: dict[str, Any]) -> None:
+    assert Plan(UNITS, **task)._request(HOST) is None
+
+
+def test_an_environment_without_variables_is_none() -> None:
+    assert Plan(UNITS, environment=[{}, {}])._request(HOST) is not None
+
+
+def test_without_pipelining_nothing_goes_to_standard_input() -> None:
+    plan = Plan(UNITS)
+    plan.pipelined = False
+    assert plan._request(HOST) is None
+
+
+def test_on_windows_there_is_no_program() -> None:
+    plan = Plan(UNITS)
+    plan._connection._shell._IS_WINDOWS = True
+    assert plan._request(HOST) is None
+
+
+@pytest.mark.parametrize("given", [{}, {"units": "x"}, {"units": {}, "wire_units": []}, {"units": {}, "fly": 1}])
+def test_wrong_options_are_the_modules_to_refuse(given: dict[str, Any]) -> None:
+    assert Plan(given)._request(HOST) is None
+
+
+def test_where_tracebacks_are_wanted_the_module_makes_them() -> None:
+    plan = Plan(UNITS)
+    plan.internal["_ansible_tracebacks_for"] = ["error"]
+    assert plan._request(HOST) is None
+
+
+def test_where_ansible_wants_no_invocation_none_is_told() -> None:
+    plan = Plan(UNITS)
+    plan.internal["_ansible_inject_invocation"] = False
+    asked = plan._request(HOST)
+    assert asked is not None
+    assert asked.tells_invocation is False
+
+
+def test_a_host_that_had_none_is_not_asked_again_whatever_is_wanted() -> None:
+    asked = Plan(UNITS)._request(HOST)
+    assert asked is not None
+    asked.marks.absent("one")
+    for wanted in ("auto", True):
+        assert Plan(UNITS)._request({**HOST, "bcd_program_pass": wanted}) is None
+    other = Plan(UNITS, delegate_to="two")._request(HOST)  # where the task runs is what counts
+    assert other is not None
+    assert other.host == "two"
+
+
+def test_what_is_wanted_wins_over_what_other_hosts_have() -> None:
+    assert Plan(UNITS)._request({**HOST, "bcd_program_pass": False}) is None
+    first = Plan(UNITS)._request(HOST)
+    assert first is not None
+    for host in ("a", "b", "c"):
+        first.marks.absent(host)
+    assert Plan(UNITS)._request(HOST) is None
+    assert Plan(UNITS)._request({**HOST, "bcd_program_pass": True}) is not None
+
+
+@pytest.mark.parametrize(
+    ("value", "means"),
+    [
+        ("auto", None),
+        (" Auto", None),
+        (True, True),
+        ("yes", True),
+        ("true", True),
+        (1, True),
+        (False, False),
+        ("no", False),
+    ],
+)
+def test_what_is_wanted_is_auto_or_a_truth(value: Any, means: bool | None) -> None:
+    assert choice(value) is means
+
+
+@pytest.mark.parametrize("value", ["maybe", "", None, 7, {}])
+def test_what_is_wanted_otherwise_is_refused(value: Any) -> None:
+    with pytest.raises(AnsibleActionFail, match=r"bcd_program_pass is .*: give auto, true or false"):
+        choice(value)
+
+
+def test_options_are_plain_values() -> None:
+    given = {"units": {"a": (1, 2)}, "label": "x"}
+    assert plain(given) == {"units": {"a": [1, 2]}, "label": "x"}
+    assert [type(value) for value in plain(given).values()] == [dict, str]

@@ -10,13 +10,12 @@ from typing import NamedTuple
 from ..core.errors import NotReady
 from ..core.plan import Past, Todo
 from . import gpu_sharing_daemon as daemon
-from . import gpu_sharing_service as service
-from . import systemd
-from .files import AGAIN, is_as, keep
+from .files import is_as
 from .gpu import Gpu
 from .gpu_sharing_gpus import shares as shares_of
 from .gpu_sharing_seen import EXCLUSIVE, Now, Seen
 from .gpu_sharing_service import RESTART, SERVICE, Share
+from .systemd_seen import RELOAD
 from .unit_names import GPU_SHARING as UNIT
 
 
@@ -40,24 +39,16 @@ def keep_up(todo: Todo, replicas: int, now: Now, past: Past) -> None:
     wish = _wish(todo, replicas, now, past)
     if wish is None:
         return
-    shares, due = wish.shares, _is_due(wish, now, past)
-    served = service.served(now.unit.file)
-    mine = tuple(share.uuid for share in shares)
-    # One that is down serves nobody: what it served before, and does not any more, is nobody's loss.
-    if (due or not now.runs) and _is_busy(todo, now, mine if now.is_down else (*served, *mine)):
-        return
-    become: dict[str, str] = {}
-    _give_back(todo, now, tuple(uuid for uuid in served if uuid not in mine), become)
-    differs = not is_as(now.unit.file, wish.text)
-    keep(todo, now.unit.path, wish.text, now.unit.file, owes=(systemd.RELOAD, RESTART), why=_replaced(now))
-    if not now.unit.enabled:
-        todo.add(systemd.enable_ours(now.unit))
-    systemd.reload(todo, now.systemd, (now.unit,), differs, past, owes=(RESTART,))
-    if due or not now.runs:
-        _start(todo, now, shares, wish.percentage, due)
-    else:
-        _prove(todo, now, shares, {gpu.uuid for gpu in wish.dead}, wish.percentage, become)
-    _note_persistence(todo, now, shares)
+    due = _is_due(wish, now, past)
+    become: dict[str, str] = {}  # compute modes that the plan has set, by UUID
+    if due or not (now.runs and now.unit.enabled):
+        from .gpu_sharing_change import bring_about
+
+        if not bring_about(todo, now, wish, due, past, become):
+            return
+    if now.runs and not due:
+        _prove(todo, now, wish, become)
+    _note_persistence(todo, now, wish.shares)
 
 
 def _wish(todo: Todo, replicas: int, now: Now, past: Past) -> Wish | None:
@@ -81,28 +72,13 @@ def _wish(todo: Todo, replicas: int, now: Now, past: Past) -> Wish | None:
 
 
 def _is_due(wish: Wish, now: Now, past: Past) -> bool:
-    return not is_as(now.unit.file, wish.text) or now.unit.behind or bool({systemd.RELOAD, RESTART} & past.owed)
+    return not is_as(now.unit.file, wish.text) or now.unit.behind or bool({RELOAD, RESTART} & past.owed)
 
 
-def _replaced(now: Now) -> str:
-    """How the sentence on the unit file ends where it replaces another."""
-    return AGAIN if service.is_ours(now.unit.file) else ", in place of a service of this name that is not ours"
-
-
-def _start(todo: Todo, now: Now, shares: tuple[Share, ...], percentage: int, due: bool) -> None:
-    """Start it, or restart what runs; what systemd is about to start again by itself is waited for."""
-    if now.state == "activating" and not due:
-        raise NotReady(f"{UNIT}: systemd is starting {SERVICE}: if that goes on, see journalctl -u {SERVICE}")
-    from .gpu_sharing_steps import bring_up
-
-    todo.add(bring_up(now.gpus, shares, percentage, again=now.runs or now.state == "activating"))
-
-
-def _prove(
-    todo: Todo, now: Now, shares: tuple[Share, ...], dead: set[str], percentage: int, become: dict[str, str]
-) -> None:
+def _prove(todo: Todo, now: Now, wish: Wish, become: dict[str, str]) -> None:
     """Hold what the daemon answers, and the compute modes of GPUs that are not dead, to what they should be."""
-    mine = {share.uuid for share in shares} - dead
+    shares, dead, percentage, _text = wish
+    mine = {share.uuid for share in shares} - {gpu.uuid for gpu in dead}
     for gpu, card in now.gpus:
         with todo.lane(gpu.uuid):
             if gpu.uuid in mine and card.compute != EXCLUSIVE:
@@ -132,19 +108,6 @@ def _set_limit(todo: Todo, shares: tuple[Share, ...], percentage: int, number: i
     from .gpu_sharing_steps import set_limit
 
     todo.add(set_limit(shares, percentage, number))
-
-
-def _give_back(todo: Todo, now: Now, uuids: tuple[str, ...], become: dict[str, str]) -> None:
-    if uuids:
-        from .gpu_sharing_end import give_back
-
-        give_back(todo, now, uuids, become)
-
-
-def _is_busy(todo: Todo, now: Now, uuids: tuple[str, ...]) -> bool:
-    from .gpu_sharing_busy import is_busy
-
-    return is_busy(todo, now, uuids)
 
 
 def _note_persistence(todo: Todo, now: Now, shares: tuple[Share, ...]) -> None:

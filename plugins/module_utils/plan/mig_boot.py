@@ -17,11 +17,11 @@ from typing import NamedTuple
 
 from ..core.plan import Past, Todo
 from ..core.step import File
-from . import systemd
 from .files import HEADER
 from .gpu import Gpu
 from .mig import known
 from .mig_state import Now, Shown
+from .systemd_seen import RELOAD
 
 SERVICE = "bcd-mig.service"
 WANTED_BY = "multi-user.target"
@@ -139,5 +139,11 @@ def keep_service(todo: Todo, now: Now, targets: tuple[Target, ...], past: Past) 
     order = [seen.gpu.uuid for seen in now.gpus]
     uuids = [*order, *sorted(had.keys() - {*order})]
     lines = [line for uuid in uuids for line in made.get(uuid, had.get(uuid, ()))]
-    due = systemd.keep_unit(todo, now.service, render(lines)) if lines else systemd.drop_unit(todo, now.service)
+    text = render(lines) if lines else ""
+    is_there = now.service.is_kept(text) if lines else not (now.service.file or now.service.enabled)
+    if is_there and RELOAD not in past.owed:
+        return
+    from . import systemd
+
+    due = systemd.keep_unit(todo, now.service, text) if lines else systemd.drop_unit(todo, now.service)
     systemd.reload(todo, now.systemd, (now.service,), due, past)

@@ -13,8 +13,8 @@ from .swap import SERVICES, SWAPS, SWAPS_HEADER, TARGET, UNIT, ZRAM_FILE, Area, 
 from .swap_off import odd
 from .swap_record import RECORD, Was
 from .systemd import control, reload
-from .systemd_seen import RELOAD
 from .systemd_asks import asks_enabled
+from .systemd_seen import RELOAD
 
 
 def give_back(todo: Todo, now: Swap, past: Past) -> None:

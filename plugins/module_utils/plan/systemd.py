@@ -16,9 +16,8 @@ from ..core.plan import Past, Todo
 from ..core.step import Effect, Step, command_line, remove, run
 from .files import drop, keep
 from .systemd_asks import asks_active, asks_reload
-from .systemd_seen import Systemd, UnitFile
+from .systemd_seen import RELOAD, Systemd, UnitFile
 
-RELOAD = "daemon-reload"  # the debt
 NEXT_BOOT = ("enable", "disable", "mask", "unmask")  # verbs
 DISRUPTION = {"stop": "service", "restart": "service"}  # of a verb
 

@@ -8,7 +8,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ..core.step import File
+from .files import is_as
 from .systemd_asks import FOLDER, RUNS
+
+RELOAD = "daemon-reload"  # the debt
 
 
 class Systemd(NamedTuple):
@@ -58,3 +61,7 @@ class UnitFile(NamedTuple):
     def link(self) -> str:
         """The link that enables it."""
         return f"{FOLDER}/{self.wanted_by}.wants/{self.name}"
+
+    def is_kept(self, text: str) -> bool:
+        """Whether nothing is to be done for it to hold the text, and to be what the manager has and starts."""
+        return is_as(self.file, text) and self.enabled and not self.behind

@@ -20,7 +20,6 @@ from ansible_collections.bettercompute.bcd.plugins.module_utils.look.systemd imp
     unit_file,
 )
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.systemd import (
-    RELOAD,
     control,
     drop_unit,
     keep_unit,
@@ -31,7 +30,12 @@ from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.systemd_ask
     asks_active,
     asks_enabled,
 )
-from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.systemd_seen import Service, Systemd, UnitFile
+from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.systemd_seen import (
+    RELOAD,
+    Service,
+    Systemd,
+    UnitFile,
+)
 from tests.unit.fake_host import FakeHost
 from tests.unit.ground import rooms
 

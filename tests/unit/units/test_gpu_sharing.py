@@ -13,7 +13,7 @@ import pytest
 
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.errors import Refused
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.outcome import Outcome
-from ansible_collections.bettercompute.bcd.plugins.module_utils.core.plan import Answer, Condition
+from ansible_collections.bettercompute.bcd.plugins.module_utils.core.plan import Condition
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.predict import PredictedHost
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.records import Records
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.runner import Goal, converge
@@ -23,6 +23,7 @@ from ansible_collections.bettercompute.bcd.plugins.module_utils.units.mig_layout
 from tests.gpu.fake import GpuHost, gpu_host
 from tests.gpu.model import Fault, Machine, Process
 from tests.unit.promises import a_kill_loses_nothing, check_is_truthful, go, lines, second_pass_is_quiet
+from tests.unit.shown_units import shown_units
 
 FILE = "/etc/systemd/system/bcd-mps.service"
 LINK = "/etc/systemd/system/multi-user.target.wants/bcd-mps.service"
@@ -494,7 +495,7 @@ def test_what_systemd_is_starting_by_itself_is_waited_for() -> None:
     host = shared()
     real = host.programs["systemctl"]
     host.programs["systemctl"] = lambda seen, argv: (
-        Answer(3, "activating\n") if argv[1] == "is-active" else real(seen, argv)
+        shown_units(argv, lambda _name: "activating") if argv[1] == "show" else real(seen, argv)
     )
     outcome = go(UNIT, host, MPS)
     assert (reasons(outcome), outcome.steps) == (["NotReady"], ())

@@ -11,12 +11,12 @@ from typing import Any, NamedTuple
 
 from ..core.errors import Refused
 from ..plan import canonical
-from ..plan.pins import SHA256
 
 # The purpose stands before the text in what is signed, so that a signature made for one is none for another.
 DESIRED_STATE, TRUST_BUNDLE, JOIN_RESPONSE = "desired-state", "trust-bundle", "join-response"
 WORKER = "bcd://role/worker"  # the role, a URI among the subject's alternative names, whose holder signs desired states
 
+SHA256 = re.compile(r"[0-9a-f]{64}")
 UNIT_NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,63}")
 NODE_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,127}")
 MOST = 2**63 - 1

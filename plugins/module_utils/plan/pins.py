@@ -5,19 +5,20 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
-import re
-from collections.abc import Mapping
-from typing import Any, NamedTuple
-
 from ..core.errors import Refused
 from .installed import CONFIG
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any, NamedTuple
+else:
+    from ..core.named import NamedTuple
 
 ROOTS, JOIN_KEY = "command_root_sha256", "join_signing_key_pin"
 MEND = "have root correct it"
 NEARLY = ("commandroot", "joinsigning", "joinpin", "joinkey")  # how a key begins that was meant for one of the two
-SHA256 = re.compile(r"[0-9a-f]{64}")
+HEX = frozenset("0123456789abcdef")
 
 
 class Pins(NamedTuple):
@@ -58,7 +59,7 @@ def _value(tables: Mapping[str, Mapping[str, Any]], key: str) -> str:
 
 def _roots(text: str) -> frozenset[str]:
     digests = [digest.strip().lower() for digest in text.split(",")] if text.strip() else []
-    wrong = [digest for digest in digests if not SHA256.fullmatch(digest)]
+    wrong = [digest for digest in digests if len(digest) != 64 or not set(digest) <= HEX]
     if wrong:
         raise Refused(
             f"{CONFIG}: {ROOTS} has {wrong[0]!r}, and takes SHA-256 digests of 64 hex digits, with commas: {MEND}"
@@ -69,6 +70,9 @@ def _roots(text: str) -> frozenset[str]:
 def _join_key(text: str) -> str:
     if not text:
         return ""
+    import base64
+    import binascii
+
     kind, _slash, digest = text.partition("/")
     try:
         data = base64.b64decode(digest.encode(), validate=True)

@@ -250,8 +250,8 @@ print(any(name.startswith("cryptography") for name in new))
     ("host", "spec", "most", "library"),
     [
         (FakeHost(), None, 3_000, False),
-        (FakeHost({CONFIG: "[host]\nunits = true\n"}), None, 8_000, False),
-        (pinned(), SPEC, 57_500, True),
+        (FakeHost({CONFIG: "[host]\nunits = true\n"}), None, 9_500, False),
+        (pinned(), SPEC, 59_500, True),
     ],
     ids=["no configuration", "nothing pinned", "signed"],
 )

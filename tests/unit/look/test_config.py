@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -145,6 +146,61 @@ def test_whatever_stands_in_it_is_read_or_refused(text: str) -> None:
         told = CONFIG
         assert {type(value) for table in tables.values() for value in table.values()} <= {str, int, bool}
     assert told.startswith(CONFIG)
+
+
+# What a line may be, as patterns: the grammar of our part of TOML.
+TABLE = re.compile(r"\[\s*([A-Za-z0-9_.-]+)\s*\]\s*(#.*)?", re.DOTALL)
+PAIR = re.compile(
+    r"""([A-Za-z0-9_-]+)\s*=\s*("(?:[^"\\]|\\["\\])*"|'[^']*'|true\b|false\b|[+-]?[0-9]{1,18}(?![0-9]))\s*(#.*)?""",
+    re.DOTALL,
+)
+PIECES = [
+    "a",
+    "b-1",
+    "[",
+    "]",
+    "=",
+    " ",
+    "\t",
+    '"',
+    "'",
+    "\\",
+    '\\"',
+    "#",
+    "true",
+    "false",
+    "tru",
+    "+",
+    "-",
+    "7",
+    "1" * 18,
+    ".",
+]
+
+
+@given(st.lists(st.sampled_from(PIECES) | st.characters(exclude_characters="\n"), max_size=12).map("".join))
+def test_a_line_is_read_where_the_patterns_say_so(line: str) -> None:
+    bare = line.strip()
+    table, pair = TABLE.fullmatch(bare), PAIR.fullmatch(bare)
+    try:
+        found = parse_config(line)
+    except Refused:
+        assert (table, pair, not bare or bare.startswith("#")) == (None, None, False)
+        return
+    if table:
+        assert found == {"": {}, table.group(1): {}}
+    elif pair:
+        assert found == {"": {pair.group(1): _meant(pair.group(2))}}
+    else:
+        assert (found, not bare or bare.startswith("#")) == ({"": {}}, True)
+
+
+def _meant(value: str) -> Any:
+    if value in ("true", "false"):
+        return value == "true"
+    if value.startswith("'"):
+        return value[1:-1]
+    return re.sub(r"\\(.)", r"\1", value[1:-1], flags=re.DOTALL) if value.startswith('"') else int(value)
 
 
 STRINGS = st.text(st.characters(exclude_categories=["Cs", "Cc"]), max_size=20)

@@ -30,7 +30,7 @@ BAD = "bcd: request is for Ansible, which gives a JSON object on standard input:
 def run() -> int:
     """Answer the request on standard input; the exit status. A fault of the code itself is raised."""
     try:
-        asked = loads(sys.stdin.buffer.read().decode("ascii"))
+        asked = loads(sys.stdin.buffer.read().decode())
         same = (asked["version"], asked["code"]) == (VERSION, own_code())
         module, params, check = asked["module"], {**asked["params"]}, asked["check"]
     except (AttributeError, ValueError, KeyError, TypeError, RecursionError):
@@ -60,7 +60,7 @@ def own_code() -> str:
     """The digest of the zip that the code which runs was unpacked from; "" where that is not recorded."""
     folder = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     try:
-        with open(os.path.join(folder, RECORD), encoding="ascii") as record:
-            return record.read().strip()
+        with open(os.path.join(folder, RECORD), "rb") as record:
+            return record.read().decode().strip()
     except (OSError, ValueError):
         return ""

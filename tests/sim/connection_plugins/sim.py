@@ -135,8 +135,8 @@ class Connection(Local):
         """No namespace: only pipelined modules, with the hook that maps the host into the tree."""
         words = shlex.split(cmd)
         script = words[-1] if words[:2] == ["/bin/sh", "-c"] else cmd
-        if script.split()[:1] == ["/usr/local/sbin/bcd"]:
-            return "exit 127"  # installed by no module, it is on none of these hosts
+        if "/usr/local/sbin/bcd request" in script:
+            return "exit 127"  # no module installs it, so it is on none of these hosts
         module = in_data is not None and self._python() in script
         if not module and not re.match(r"echo ~\w* && sleep 0$", script.strip()):
             raise AnsibleError(f"no namespace can be made here, and outside of one this is refused: {script[:200]}")

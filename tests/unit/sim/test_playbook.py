@@ -51,6 +51,12 @@ UNIT = """
     - name: unit
       bettercompute.bcd.kernel_modules: {load: [tun, vhost_net], options: {vhost_net: experimental_zcopytx=1}}
 """
+SECTION = """
+- hosts: all
+  gather_facts: false
+  tasks:
+    - {name: unit, bettercompute.bcd.host_plan: {units: {kernel-modules: {load: [tun]}}}}
+"""
 ESCAPES = """
 - hosts: all
   gather_facts: false
@@ -151,6 +157,8 @@ def test_without_namespaces_only_the_collections_modules_run(tmp_path: Path) -> 
     for words in ((), ("--become",)):
         played, tasks = play(tmp_path, inventory, UNIT, *words, within=NO_NAMESPACES)
         assert (played.rc, tasks["unit"]["result"]["state"]) == (0, "converged"), played.out + played.err
+        planned, tasks = play(tmp_path, inventory, SECTION, *words, within=NO_NAMESPACES)
+        assert (planned.rc, tasks["unit"]["result"]["todo"]) == (0, ["kernel-modules"]), planned.out + planned.err
     assert host.read("/sys/module/tun/refcnt") == "1\n"  # vhost_net uses it
     assert host.read("/etc/modules-load.d/bcd.conf") is not None
     played, tasks = play(tmp_path, inventory, ESCAPES.replace("MARK", str(mark)), within=NO_NAMESPACES)

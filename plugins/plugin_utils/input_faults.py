@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from ..module_utils.plan.settings import WORDS
+from ..module_utils.plan.settings_faults import WORDS
 
 WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 CODE = "INVALID_INPUT"

@@ -34,7 +34,7 @@ def to_unit(params: Mapping[str, Any]) -> Given:
 
 
 def _kind(value: Any) -> str:
-    from ..plan.settings import WORDS
+    from ..plan.settings_faults import WORDS
 
     if value is None:
         return "null"

@@ -8,7 +8,7 @@ from __future__ import annotations
 from ..core.host import Host
 from ..plan.nvidia_driver_version import OPEN, Target
 from ..plan.nvidia_names import astray, driver_sets
-from ..plan.package_rows import Package, asks_dpkg, asks_rpm, parse_dpkg, parse_rpm
+from ..plan.package_rows import Package, asks_dpkg, parse_dpkg
 from .kernel import release
 from .os_release import distribution
 from .package_database import listed
@@ -24,6 +24,8 @@ def strays(host: Host, target: Target, version: str) -> tuple[Package, ...]:
         return ()
     sets = driver_sets(seen, target.branch, target.flavour == OPEN, release(host), signed=False)
     names = tuple(dict.fromkeys(name for one in sets for name in one.driver))
-    is_dpkg = seen.family == "debian"
-    found = listed(host, asks_dpkg(names) if is_dpkg else asks_rpm(names))
-    return astray(sets, parse_dpkg(found) if is_dpkg else parse_rpm(found), version)
+    if seen.family == "debian":
+        return astray(sets, parse_dpkg(listed(host, asks_dpkg(names))), version)
+    from ..plan.package_rows_rpm import asks_rpm, parse_rpm
+
+    return astray(sets, parse_rpm(listed(host, asks_rpm(names))), version)

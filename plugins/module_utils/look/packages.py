@@ -6,8 +6,8 @@
 from __future__ import annotations
 
 from ..core.host import Host
-from ..plan.distribution import Distribution, check_family
-from ..plan.packages import Packages, asks_installed, read_installed, tool_of
+from ..plan.distribution import Distribution
+from ..plan.packages import Packages, asks_installed, check_family, read_installed, tool_of
 from .os_release import distribution
 from .package_database import listed
 

@@ -8,8 +8,6 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from ..core.errors import Refused
-
 
 class Distribution(NamedTuple):
     """A distribution: `id` and `like` of os-release, `version` ("24.04", "9.4", "" on a rolling one), `codename`.
@@ -82,14 +80,3 @@ def _family(name: str, like: tuple[str, ...]) -> str:
         if word in ("suse", "sles", "sled", "opensuse") or word.startswith(("opensuse-", "sle-", "sle_")):
             return "suse"
     return "fedora" if "fedora" in (name, *like) else ""
-
-
-def check_family(distribution: Distribution, where: str) -> None:
-    """Refuse a distribution whose package manager we do not know. `where`: the unit that needs packages."""
-    if not distribution.family:
-        raise Refused(
-            f"{where}: packages cannot be installed on {distribution.id!r} (ID of /etc/os-release): install them by "
-            "hand, or use a distribution of the Debian, Red Hat or SUSE family"
-        )
-    if not distribution.is_known:
-        raise Refused(f"{where}: of Amazon Linux only 2023 is known, not {distribution.version}: use that")

@@ -16,7 +16,8 @@ from .kube_packages import HELD, ID, KEY, KUBE, REPO, SOURCE, UNFINISHED, Softwa
 from .kube_repository import address, armoured, key_address, repo, source
 from .kube_seen import Settings
 from .kube_served import hold_debts
-from .package_rows import asks_rpm, parse_rpm, upstream
+from .package_rows import upstream
+from .package_rows_rpm import asks_rpm, parse_rpm
 from .packages import Offer, Wanted, Work, tool_of, version_key
 from .packages_index import Source, not_offered, offers, refresh
 from .packages_install import install

@@ -8,10 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from ..core.errors import Refused
-from .gpu_chips import UNKNOWN, PciGpu, generation, named
+from .gpu_chips import UNKNOWN, PciGpu, generation
 from .nvidia_driver_version import OPEN, PROPRIETARY
-from .unit_names import NVIDIA_DRIVER as UNIT
 
 FIRST_OPEN = 515  # the first branch that has open modules
 OPEN_BY_DEFAULT = 560
@@ -45,19 +43,17 @@ def flavour_for(branch: int, asked: bool | None, gpus: Sequence[PciGpu], version
             raise not_served(gpu, branch, version)
     only = {flavour: [gpu for gpu in gpus if generation(gpu.device).flavours == (flavour,)] for flavour in FLAVOURS}
     if only[OPEN] and only[PROPRIETARY]:
-        raise Refused(
-            f"{UNIT}: {named(only[OPEN][0])} needs the open kernel modules and {named(only[PROPRIETARY][0])} the "
-            "proprietary ones, and a host loads one flavour: hand one of them to a virtual machine, or take it out"
-        )
+        from .nvidia_driver_unfit import not_both
+
+        raise not_both(only[OPEN][0], only[PROPRIETARY][0])
     needed = next((flavour for flavour in FLAVOURS if only[flavour]), None)
     flavour = needed or (OPEN if branch >= OPEN_BY_DEFAULT else PROPRIETARY)
     if asked is not None:
         flavour = OPEN if asked else PROPRIETARY
         if needed not in (None, flavour):
-            raise Refused(
-                f"{UNIT}: {named(only[str(needed)][0])} runs with the {needed} kernel modules only, and open is "
-                f"{str(asked).lower()}: leave open unset, or set it to {str(not asked).lower()}"
-            )
+            from .nvidia_driver_unfit import not_as_asked
+
+            raise not_as_asked(only[str(needed)][0], str(needed), asked)
     if flavour == OPEN and branch < FIRST_OPEN:
         from .nvidia_driver_unfit import not_open
 

@@ -33,3 +33,19 @@ def not_open(branch: int, version: str, first: int) -> Refused:
 def _give(branch: int, version: str) -> str:
     """What to change in the settings."""
     return f"give a version of branch {branch}" if version else f"set branch to {branch}"
+
+
+def not_both(opened: PciGpu, closed: PciGpu) -> Refused:
+    """A host whose GPUs need both flavours."""
+    return Refused(
+        f"{UNIT}: {named(opened)} needs the open kernel modules and {named(closed)} the proprietary ones, and a host "
+        "loads one flavour: hand one of them to a virtual machine, or take it out"
+    )
+
+
+def not_as_asked(gpu: PciGpu, needed: str, asked: bool) -> Refused:
+    """A GPU that runs with the other flavour than the one that is asked for."""
+    return Refused(
+        f"{UNIT}: {named(gpu)} runs with the {needed} kernel modules only, and open is {str(asked).lower()}: leave "
+        f"open unset, or set it to {str(not asked).lower()}"
+    )

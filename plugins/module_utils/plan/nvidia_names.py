@@ -55,96 +55,13 @@ def driver_sets(
 
     `kernel` is the running kernel's release; `signed`: Secure Boot is on, prebuilt and signed modules come first.
     """
-    if distribution.is_ubuntu:
-        return (*_ubuntu(branch, is_open, kernel, signed), *_nvidia_metas(branch, is_open))
     if distribution.family == "debian":
-        return (*_nvidia_debian(branch, is_open), *_nvidia_metas(branch, is_open), _debian(is_open))
-    if distribution.family == "suse":
-        return _suse(branch, is_open, kernel)
-    return (_red_hat(distribution, branch, is_open),)
+        from .nvidia_names_debian import sets
 
+        return sets(distribution, branch, is_open, kernel, signed)
+    from .nvidia_names_rpm import red_hat, suse
 
-def _ubuntu(branch: str, is_open: bool, kernel: str, signed: bool) -> tuple[PackageSet, ...]:
-    """Ubuntu's archive: the server branch, with a module built here or Ubuntu's own; then the desktop's branch.
-
-    The names without -server are NVIDIA's repository's too, up to 580.
-    """
-    flavour = "-open" if is_open else ""
-    server = f"{branch}-server"
-    tools = (f"nvidia-utils-{server}", f"nvidia-compute-utils-{server}")
-    modules = f"linux-modules-nvidia-{server}{flavour}"
-    built = PackageSet("Ubuntu's archive", (f"nvidia-headless-{server}{flavour}", *tools))
-    prebuilt = PackageSet(
-        "Ubuntu's archive, with its signed modules",
-        (f"nvidia-headless-no-dkms-{server}{flavour}", *tools),
-        (f"{modules}-{kernel}",),
-        follows=modules,
-        prebuilt=True,
-    )
-    plain = PackageSet(
-        "Ubuntu's archive or NVIDIA's repository for it",
-        (f"nvidia-headless-{branch}{flavour}", f"nvidia-utils-{branch}", f"nvidia-compute-utils-{branch}"),
-    )
-    return (prebuilt, built, plain) if signed else (built, prebuilt, plain)
-
-
-def _nvidia_debian(branch: str, is_open: bool) -> tuple[PackageSet, ...]:
-    """NVIDIA's repository for Debian, without the desktop; a pinning package keeps the branch."""
-    kernel = "nvidia-kernel-open-dkms" if is_open else "nvidia-kernel-dkms"
-    driver = ("nvidia-driver-cuda", kernel)
-    return (
-        PackageSet("NVIDIA's repository", driver, ("nvidia-persistenced",), first=f"nvidia-driver-pinning-{branch}"),
-    )
-
-
-def _nvidia_metas(branch: str, is_open: bool) -> tuple[PackageSet, ...]:
-    """The metapackages of NVIDIA's repositories for Debian and Ubuntu: with the branch in the name, then without."""
-    name = "nvidia-open" if is_open else "cuda-drivers"
-    return (
-        PackageSet("NVIDIA's repository", (f"{name}-{branch}",)),
-        PackageSet("NVIDIA's repository", (name,), first=f"nvidia-driver-pinning-{branch}"),
-    )
-
-
-def _debian(is_open: bool) -> PackageSet:
-    """Debian's own archive, which carries one branch a release and keeps to it; nvidia-smi and MPS stand apart."""
-    kernel = ("nvidia-open-kernel-dkms", "firmware-nvidia-gsp") if is_open else ("nvidia-kernel-dkms",)
-    tools = ("nvidia-smi", "libcuda1", "libnvidia-ml1", "nvidia-cuda-mps")
-    return PackageSet("Debian's archive", (*kernel, *tools), ("nvidia-persistenced",))
-
-
-def _red_hat(distribution: Distribution, branch: str, is_open: bool) -> PackageSet:
-    """NVIDIA's repository: by streams for RHEL 8 and 9 and Amazon 2023, plain for RHEL 10 and Fedora."""
-    ours, other = ("kmod-nvidia-open-dkms", "kmod-nvidia-latest-dkms")
-    if not is_open:
-        ours, other = other, ours
-    streams = distribution.has_streams
-    return PackageSet(
-        "NVIDIA's repository",
-        ("nvidia-driver-cuda", ours),
-        ("nvidia-persistenced",),
-        stream=f"{branch}-{'open' if is_open else 'dkms'}" if streams else "",
-        hold=not streams,
-        rivals=(other, "nvidia-open") if not is_open else (other, "cuda-drivers"),
-    )
-
-
-def _suse(branch: str, is_open: bool, kernel: str) -> tuple[PackageSet, ...]:
-    """SUSE's kernel module packages, by generation and kernel flavour; their names do not carry the branch."""
-    generation = "G06" if int(branch) < 590 else "G07"
-    flavour = kernel.rpartition("-")[2] if "-" in kernel else "default"
-    utils = f"nvidia-compute-utils-{generation}"
-    opened = (f"nvidia-open-driver-{generation}-signed-kmp", f"nvidia-open-driver-{generation}-signed-cuda-kmp")
-    closed = f"nvidia-driver-{generation}-kmp"
-    if not is_open:
-        rivals = tuple(f"{name}-{flavour}" for name in opened)
-        return (PackageSet("NVIDIA's repository", (f"{closed}-{flavour}", utils), hold=True, rivals=rivals),)
-    rivals = (f"{closed}-{flavour}",)
-    repositories = ("SUSE's or NVIDIA's repository", "NVIDIA's CUDA repository")
-    return tuple(
-        PackageSet(where, (f"{name}-{flavour}", utils), prebuilt=True, hold=True, rivals=rivals)
-        for name, where in zip(opened, repositories)
-    )
+    return suse(branch, is_open, kernel) if distribution.family == "suse" else (red_hat(distribution, branch, is_open),)
 
 
 def astray(sets: tuple[PackageSet, ...], installed: Iterable[Package], version: str) -> tuple[Package, ...]:

@@ -11,21 +11,7 @@ CONTROL, CONTROL_MINOR = "/dev/nvidiactl", 255
 MODESET, MODESET_MINOR = "/dev/nvidia-modeset", 254  # without it containers have no Vulkan
 UVM_NODES = (("/dev/nvidia-uvm", 0), ("/dev/nvidia-uvm-tools", 1))
 GPU_NAMES = ("nvidia", "nvidia-frontend", "nvidiactl")  # of the major, by the driver's age
-UVM_NAME, CAPS_NAME = "nvidia-uvm", "nvidia-caps"
-# Nodes whose number is in their name, and whose major it is.
-NUMBERED = (
-    (re.compile(r"/dev/nvidia(\d+)"), GPU_NAMES),
-    (re.compile(r"/dev/nvidia-caps/nvidia-cap(\d+)"), (CAPS_NAME,)),
-    (re.compile(r"/dev/nvidia-caps-imex-channels/channel(\d+)"), ("nvidia-caps-imex-channels",)),
-    (re.compile(r"/dev/nvidia-nvswitch(\d+)"), ("nvidia-nvswitch",)),
-)
-NAMED = {
-    CONTROL: (GPU_NAMES, CONTROL_MINOR),
-    MODESET: (GPU_NAMES, MODESET_MINOR),
-    **{path: ((UVM_NAME,), minor) for path, minor in UVM_NODES},
-    "/dev/nvidia-nvswitchctl": (("nvidia-nvswitch",), 255),
-    "/dev/nvidia-nvlink": (("nvidia-nvlink",), 0),
-}
+UVM_NAME = "nvidia-uvm"
 
 
 def parse_majors(text: str) -> dict[str, int]:
@@ -38,14 +24,3 @@ def parse_majors(text: str) -> dict[str, int]:
 def major_of(majors: dict[str, int], names: tuple[str, ...]) -> int | None:
     """The major of the first of the names that the kernel knows."""
     return next((majors[name] for name in names if name in majors), None)
-
-
-def number_of(path: str, majors: dict[str, int]) -> tuple[int, int] | None:
-    """A node's major and minor; None for what is no node of ours, or whose module is not loaded."""
-    names, minor = NAMED.get(path, ((), -1))
-    for pattern, whose in NUMBERED:
-        found = pattern.fullmatch(path)
-        if found:
-            names, minor = whose, int(found.group(1))
-    major = major_of(majors, names)
-    return None if major is None else (major, minor)

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 bettercompute
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Installed packages, as dpkg and rpm list them."""
+"""Installed packages, and how dpkg lists them (rpm: package_rows_rpm)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from typing import NamedTuple
 from ..core.errors import StepFailed
 
 DPKG_FORMAT = "${db:Status-Abbrev}|${Package}|${Version}\\n"
-RPM_FORMAT = "%{NAME}|%{EPOCHNUM}:%{VERSION}-%{RELEASE}\\n"
 INSTALLED = "iUFWt"  # i: whole; U, F: unpacked or half configured; W, t: triggers are due
 BROKEN = "UFW"
 
@@ -51,25 +50,4 @@ def parse_dpkg(text: str) -> list[Package]:
         want, state, _error, name, version = row.groups()
         if state in INSTALLED:
             found.append(Package(name, version, held=want == "h", whole=state not in BROKEN))
-    return found
-
-
-def asks_rpm(names: tuple[str, ...]) -> tuple[str, ...]:
-    """Versions of the names; rpm prints nothing for what it does not know when it is asked so."""
-    return ("rpm", "-qa", "--qf", RPM_FORMAT, *names)
-
-
-def plain(version: str) -> str:
-    """A version without the epoch 0, which nobody writes."""
-    return version.removeprefix("0:")
-
-
-def parse_rpm(text: str) -> list[Package]:
-    """Rows `name|epoch:version-release`."""
-    found = []
-    for line in text.splitlines():
-        row = re.fullmatch(r"([^|\s]+)\|(\d+:[^|\s]+)", line)
-        if not row:
-            raise StepFailed(f"rpm printed a line that is not known: {line!r}", retryable=False)
-        found.append(Package(row.group(1), plain(row.group(2))))
     return found

@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Callable, NamedTuple
 
+from ..core.errors import Refused
 from ..core.plan import Past, Todo
 from .debts import debt
 from .distribution import Distribution
@@ -67,6 +68,17 @@ class Work(NamedTuple):
 
     planned: bool = False
     stuck: bool = False
+
+
+def check_family(distribution: Distribution, where: str) -> None:
+    """Refuse a distribution whose package manager we do not know. `where`: the unit that needs packages."""
+    if not distribution.family:
+        raise Refused(
+            f"{where}: packages cannot be installed on {distribution.id!r} (ID of /etc/os-release): install them by "
+            "hand, or use a distribution of the Debian, Red Hat or SUSE family"
+        )
+    if not distribution.is_known:
+        raise Refused(f"{where}: of Amazon Linux only 2023 is known, not {distribution.version}: use that")
 
 
 class Tool(NamedTuple):

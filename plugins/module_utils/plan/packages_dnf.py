@@ -11,7 +11,8 @@ from fnmatch import fnmatchcase
 from typing import NamedTuple
 
 from ..core.errors import StepFailed
-from .package_rows import Package, asks_rpm, parse_rpm, plain
+from .package_rows import Package
+from .package_rows_rpm import asks_rpm, parse_rpm, plain
 from .packages import Offer, Tool, Wanted
 
 # The fourth generation ends each row by itself, so that its answer has empty lines; the fifth does not.

@@ -9,7 +9,8 @@ import re
 from fnmatch import fnmatchcase
 
 from ..core.errors import StepFailed
-from .package_rows import Package, asks_rpm, parse_rpm
+from .package_rows import Package
+from .package_rows_rpm import asks_rpm, parse_rpm
 from .packages import Offer, Tool, Wanted
 from .packages_dnf import render
 

@@ -9,7 +9,8 @@ import pytest
 
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.errors import Refused
 from ansible_collections.bettercompute.bcd.plugins.module_utils.look.os_release import distribution
-from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.distribution import check_family, parse_os_release
+from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.distribution import parse_os_release
+from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.packages import check_family
 from tests.unit.fake_host import FakeHost
 
 # ID, ID_LIKE and VERSION_ID as the distributions ship them.

@@ -26,7 +26,8 @@ from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.nvidia_driv
     by_number,
     version_in,
 )
-from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.nvidia_nodes import number_of, parse_majors
+from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.nvidia_node_numbers import number_of
+from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.nvidia_nodes import parse_majors
 
 # The driver's modules as on a host with RDMA and direct storage.
 STACK = (

@@ -41,9 +41,9 @@ BUDGET = {
     "iommu": 47500,
     "nvidia-driver": 78000,
     "fabric-manager": 85500,
-    "gpu-settings": 41250,
-    "mig-layout": 91000,
-    "gpu-sharing": 125500,
+    "gpu-settings": 30000,
+    "mig-layout": 73500,
+    "gpu-sharing": 62000,
     "container-toolkit": 143000,
 }
 # All together, on the host of these tests; and on one without NVSwitches whose GPUs are shared by time. Among it is the

@@ -18,11 +18,14 @@ from ansible_collections.bettercompute.bcd.plugins.module_utils.core.errors impo
 )
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.plan import Answer
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.predict import PredictedHost
+from ansible_collections.bettercompute.bcd.plugins.module_utils.core.step import Effect, command_line, run
 from ansible_collections.bettercompute.bcd.plugins.module_utils.look import smi, smi_apps, smi_fabric, smi_lists
 from ansible_collections.bettercompute.bcd.plugins.module_utils.look.each_gpu import each_gpu
 from ansible_collections.bettercompute.bcd.plugins.module_utils.look.smi_faults import unanswered
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.gpu import Gpu, Listed, MigDevice, value
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.gpu_users import App
+from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.smi import TOGETHER, WITH_FABRIC, query_line
+from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.smi import query as question
 from tests import captures
 from tests.captures import Command, session
 from tests.unit.fake_host import FakeHost
@@ -31,6 +34,7 @@ A100 = ["smi450_a100_session", "smi460_a100_session", "smi470_a100_session", "sm
 A100 += ["smi555_a100_session"]
 VERSION = "/proc/driver/nvidia/version"
 LOADED = "NVRM version: NVIDIA UNIX x86_64 Kernel Module  550.127.05  Tue Oct  8 16:30:26 UTC 2024\n"
+OLDER = "NVRM version: NVIDIA UNIX x86_64 Kernel Module  470.256.02  Thu May  2 14:37:44 UTC 2024\n"
 FOUR = ("index", "uuid", "pci.bus_id", "name")
 
 
@@ -244,6 +248,90 @@ def test_no_gpu_is_no_row() -> None:
 def test_rows_that_are_none_are_named(text: str, words: str) -> None:
     with pytest.raises(StepFailed, match=words):
         smi.query(saying(Answer(0, text)), FOUR)
+
+
+# -- the one question of all units
+
+ASKED = ("index", "uuid", "pci.bus_id", "name", "power.limit")  # as a unit asks
+PLACE = ("index", "uuid", "fabric.state", "fabric.status")
+
+
+def knowing(*fields: str, version: str = "") -> FakeHost:
+    """A host with one GPU, whose nvidia-smi knows these fields, and the loaded driver's version file."""
+
+    def says(_host: FakeHost, argv: tuple[str, ...]) -> Answer:
+        asked = argv[1].partition("=")[2].split(",")
+        unknown = [field for field in asked if field not in fields]
+        if unknown:
+            return Answer(2, f'Field "{unknown[0]}" is not a valid field to query.\n\n')
+        values = {"index": "0", "count": "1", "power.limit": "500.00", "fabric.state": "Completed"}
+        return Answer(0, ", ".join(values.get(field, f"a {field}") for field in asked) + "\n")
+
+    return FakeHost({VERSION: version} if version else {}, {"nvidia-smi": says})
+
+
+def asks(host: FakeHost) -> list[str]:
+    """Which fields were asked for, a line each."""
+    return [argv[1].partition("=")[2] for argv in host.asked]
+
+
+def test_units_ask_one_line_and_have_their_own_fields_of_it() -> None:
+    host = knowing(*WITH_FABRIC, version=LOADED)
+    assert smi.told(host, ASKED) == smi.query(knowing(*ASKED), ASKED)
+    assert [row["fabric.state"] for row in smi.told(host, PLACE)] == ["Completed"]
+    assert smi.told(host, ("index", "compute_mode"), "0") == ({"index": "0", "compute_mode": "a compute_mode"},)
+    assert asks(host) == [",".join(WITH_FABRIC)] * 3
+    assert host.asked[-1][-2:] == ("-i", "0")
+
+
+def test_nothing_that_changes_by_itself_is_asked_of_all_units() -> None:
+    volatile = ("draw", "utilization", "temperature", "used", "free", "clocks", "pstate", "fan", "reserved", "average")
+    assert [field for field in WITH_FABRIC if any(word in field for word in volatile)] == []
+
+
+@pytest.mark.parametrize(("version", "together"), [(OLDER, TOGETHER), (LOADED, WITH_FABRIC), ("", TOGETHER)])
+def test_a_driver_is_asked_for_its_fabric_where_its_branch_tells(version: str, together: tuple[str, ...]) -> None:
+    host = knowing(*WITH_FABRIC, version=version)
+    smi.told(host, ASKED)
+    assert asks(host) == [",".join(together)]
+
+
+@pytest.mark.parametrize("fields", [ASKED, ("index", "uuid", "memory.total")])
+def test_a_field_that_the_driver_does_not_know_costs_no_unit_its_own(fields: tuple[str, ...]) -> None:
+    known = knowing(*TOGETHER, version=LOADED)
+    assert len(smi.told(known, fields)) == 1
+    assert asks(known) == [",".join(WITH_FABRIC), ",".join(TOGETHER)]
+    poor = knowing(*fields, version=LOADED)
+    assert smi.told(poor, fields) == smi.query(knowing(*fields), fields)
+    assert asks(poor) == [",".join(WITH_FABRIC), ",".join(TOGETHER), ",".join(fields)]
+    with pytest.raises(StepFailed, match=r'Field "power\.limit" is not a valid field to query'):
+        smi.told(knowing("index", version=LOADED), ("index", "power.limit"))
+
+
+def test_what_a_step_decides_of_a_units_line_is_not_passed_over() -> None:
+    host = knowing(*WITH_FABRIC, version=LOADED)
+    seen = PredictedHost(host)
+    others = ("index", "memory.total")
+    after = Effect("program", query_line(ASKED), "the limit is set")
+    seen.apply(run(("nvidia-smi", "-pl", "400"), "set it", effects=(after,)))
+    with pytest.raises(NotKnownYet, match="the limit is set"):
+        smi.told(seen, ASKED)
+    assert len(smi.told(seen, others)) == 1
+    said = Effect("answers", command_line(question(ASKED)), "0, GPU-1, 00000000:17:00.0, NVIDIA A30, 400.00\n")
+    seen.apply(run(("nvidia-smi", "-pl", "400"), "set it", effects=(said,)))
+    assert [row["power.limit"] for row in smi.told(seen, ASKED)] == ["400.00"]
+    seen.apply(run(("apt-get", "install"), "bring it", effects=(Effect("program", "nvidia-smi", "it is installed"),)))
+    with pytest.raises(NotKnownYet, match="it is installed"):
+        smi.told(seen, others)
+
+
+def test_a_message_names_a_long_question_by_its_first_fields() -> None:
+    host = saying(Answer(255, "Unknown Error\n"))
+    with pytest.raises(StepFailed) as fault:
+        smi.told(host, ASKED)
+    assert "nvidia-smi --query-gpu=index,uuid,pci.bus_id,name,count" in fault.value.message
+    assert "mig.mode.pending" not in fault.value.message
+    assert len(fault.value.message) < 250
 
 
 def test_a_gpu_that_the_count_misses() -> None:

@@ -6,13 +6,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Optional
+from typing import TYPE_CHECKING, Optional
 from zlib import crc32
 
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.errors import StepFailed, Unreadable
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.host import QUESTION_TIMEOUT, Host
-from ansible_collections.bettercompute.bcd.plugins.module_utils.core.plan import Answer, Ask
-from ansible_collections.bettercompute.bcd.plugins.module_utils.core.step import File, Step
+from ansible_collections.bettercompute.bcd.plugins.module_utils.core.seen import Answer, Ask, File
+
+if TYPE_CHECKING:
+    from ansible_collections.bettercompute.bcd.plugins.module_utils.core.step import Step
 
 BOOT_ID = "/proc/sys/kernel/random/boot_id"
 Program = Callable[["FakeHost", tuple[str, ...]], Answer]

@@ -77,8 +77,8 @@ def replayed(tape: str, units: dict[str, Any]) -> dict[str, Any]:
     """What the pass over a section weighs in a fresh interpreter.
 
     `files` has the bytes of each file of the project; `alone` those that one unit's turn imports beside what every pass
-    does, which is under "". `changed`, `unconverged` (with why, by unit) and `calls` are the pass's, which should be
-    quiet.
+    does, which is under "", and than any turn does that is not known to be quiet, which is under "a turn". `changed`,
+    `unconverged` (with why, by unit) and `calls` are the pass's, which should be quiet.
     """
     done = subprocess.run(
         [sys.executable, "-m", "tests.unit.import_weight_replay"],

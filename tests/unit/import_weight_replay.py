@@ -10,11 +10,11 @@ import os
 import sys
 import traceback
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
-from ansible_collections.bettercompute.bcd.plugins.module_utils.core.plan import Answer
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.records import Records
-from ansible_collections.bettercompute.bcd.plugins.module_utils.core.step import File
+from ansible_collections.bettercompute.bcd.plugins.module_utils.core.seen import Answer, File
 from ansible_collections.bettercompute.bcd.plugins.module_utils.front.section import converge_section, report
 from ansible_collections.bettercompute.bcd.plugins.module_utils.front.turns import take_turns
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan import section
@@ -75,9 +75,17 @@ def apart(work: Callable[..., Any], *given: Any) -> Any:
     return json.loads(told)
 
 
+def full() -> dict[str, int]:
+    """The files that a turn imports, whichever unit's, which is not known to be quiet."""
+    before = imported()
+    import_module(f"{ROOM}core.runner")
+    return {file: size for file, size in imported().items() if file not in before}
+
+
 def alone(tape: dict[str, Any], turn: Any) -> dict[str, int]:
-    """The files that one unit's turn imports."""
+    """The files that one unit's turn imports beside those."""
     host = host_of(tape)
+    full()
     before = imported()
     outcomes = take_turns([turn], catalog.unit, host, Records(host), "gpu")
     quiet = outcomes[turn.unit].state == "converged" and not host.calls
@@ -105,7 +113,7 @@ def main() -> None:
     tape, units = json.loads(given["tape"]), given["units"]
     turns = section.turns(units, ())
     told = apart(whole, tape, units)
-    told["alone"] = {"": imported(), **{turn.unit: apart(alone, tape, turn) for turn in turns}}
+    told["alone"] = {"": imported(), "a turn": apart(full), **{turn.unit: apart(alone, tape, turn) for turn in turns}}
     json.dump(told, sys.stdout)
 
 

@@ -31,8 +31,8 @@ MOST_CHANGES = 150  # of one pass
 PARTS = 4  # of the places to kill a pass at, so that they run beside each other
 OPTIONS = ("units", "wire_units", "known", "generation", "signed_spec", "secrets", "node_id", "site", "only", "label")
 # Bytes of the project's files that a quiet pass over a converged host imports: "" whatever the section names, "a turn"
-# for the first that is made in full, and each unit beside that, were it alone. A little above what is measured: raise one
-# for a reason, lower it with what is won.
+# for the first that is made in full, and each unit beside that, were it alone. A little above what is measured: raise
+# one for a reason, lower it with what is won.
 BUDGET = {
     "": 75500,
     "a turn": 33000,

@@ -5,12 +5,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from fnmatch import fnmatchcase
-from typing import Any
 
-from ..core.host import Host
-from ..core.step import File
 from ..core.unknown import later
 from ..plan import toml
 from ..plan.containerd_seen import (
@@ -27,6 +23,14 @@ from ..plan.containerd_seen import (
     DropIn,
 )
 from ..plan.systemd_asks import RUNNING
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any
+
+    from ..core.host import Host
+    from ..core.seen import File
 
 
 def containerd_files(host: Host, daemon: bool = True) -> Containerd:

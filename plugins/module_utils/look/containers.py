@@ -5,13 +5,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from ..core.host import Host
 from ..plan.container_runtime import PROGRAMS, RUNTIMES
-from ..plan.program_version import version_in
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from ..core.host import Host
     from ..plan.crio import Crio
     from ..plan.docker import Docker
 
@@ -23,6 +21,8 @@ def installed(host: Host) -> tuple[str, ...]:
 
 def versions(host: Host) -> dict[str, str]:
     """The version of each installed runtime, "" where it does not say one; a program each is asked."""
+    from ..plan.program_version import version_in
+
     return {name: version_in(host.ask((PROGRAMS[name], "--version")).out) for name in installed(host)}
 
 

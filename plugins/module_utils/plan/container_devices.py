@@ -9,11 +9,15 @@ device without its link is missing from what systemd knows a container may open,
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
-from ..core.plan import Past, Todo
-from ..core.step import run
 from .files import HEADER
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import NamedTuple
+
+    from ..core.plan import Past, Todo
+else:
+    from ..core.named import NamedTuple
 
 FOLDER = "/dev/char"
 CREATE = ("nvidia-ctk", "system", "create-dev-char-symlinks", "--create-all")
@@ -44,6 +48,10 @@ class Unlinked(NamedTuple):
 
 def plan(todo: Todo, unlinked: tuple[Unlinked, ...], past: Past) -> None:
     """Plan the missing links: by nvidia-ctk, and by hand what it does not make, or did not make in this boot."""
+    if not unlinked:
+        return
+    from ..core.step import run
+
     theirs = [one for one in unlinked if not (one.taken or one.path.startswith(BY_HAND) or TRIED in past.tried)]
     if theirs:
         action = f"link NVIDIA's device nodes in {FOLDER}, so that a daemon-reload leaves containers their GPUs"

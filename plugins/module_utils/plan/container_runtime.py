@@ -5,13 +5,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ..core.errors import Refused
-from ..core.plan import Past, Todo
-from ..core.step import File, write
-from . import debts, systemd, systemd_asks
+from .debts import debt as debt_of
 from .unit_names import CONTAINER_TOOLKIT as UNIT
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from ..core.plan import Past, Todo
+    from ..core.seen import File
 
 RUNTIMES = ("containerd", "docker", "crio", "podman")
 PROGRAMS = {"containerd": "containerd", "docker": "dockerd", "crio": "crio", "podman": "podman"}
@@ -33,13 +36,15 @@ def with_spec_folder(folders: Any) -> list[str] | None:
 
 def debt(service: str) -> str:
     """The follow-up that a changed configuration owes."""
-    return debts.debt("restart", service)
+    return debt_of("restart", service)
 
 
 def restart(todo: Todo, service: str, due: bool, past: Past) -> None:
     """Plan a restart after a change, or one that a killed pass owes; what does not run is not started."""
     if not due and debt(service) not in past.owed:
         return
+    from . import systemd, systemd_asks
+
     unit = f"{service}.service"
     if past.ask(systemd_asks.asks_active(unit)).rc == 0:
         action = f"restart {service}, which reads its configuration only then"
@@ -48,6 +53,8 @@ def restart(todo: Todo, service: str, due: bool, past: Past) -> None:
 
 def edit(todo: Todo, path: str, text: str, file: File | None, action: str, owes: tuple[str, ...] = ()) -> None:
     """Plan a change in a file of someone else's, which keeps its mode."""
+    from ..core.step import write
+
     refuse_link(path, file)
     todo.add(write(path, text, action, mode=file.mode if file else 0o644, owes=owes))
 

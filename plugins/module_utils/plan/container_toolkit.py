@@ -5,28 +5,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
-
-from ..core.errors import Refused, StepFailed
-from ..core.plan import Field, Past, Plan, Todo
-from ..core.step import Effect, File
+from ..core.errors import Refused
+from ..core.plan import Field, Plan, Todo
 from .container_devices import FOLDER, RULE, RULES
 from .container_devices import plan as plan_links
-from .container_runtime import PROGRAMS, RUNTIMES, debt, restart
-from .container_toolkit_config import CONFIG, ENVIRONMENT, OUTPUT, SERVICE, UNIT_FOLDERS, Kept
+from .container_runtime import PROGRAMS, RUNTIMES
+from .container_toolkit_config import CONFIG, ENVIRONMENT, OUTPUT
 from .files import keep
 from .settings import strict
 from .unit_names import CONTAINER_TOOLKIT as UNIT
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any, NamedTuple
+
+    from ..core.plan import Past
+    from ..core.seen import File
+    from .container_toolkit_config import Kept
     from .packages import Packages
+else:
+    from ..core.named import NamedTuple
 
 FIELDS = (Field("cdi", "cdi", (bool,)), Field("runtimes", "runtimes", (list,)))
 PROGRAM = "/usr/bin/nvidia-ctk"
-INSTALLED = "nvidia-container-toolkit is installed"  # a clause
 INSTALL = "install nvidia-container-toolkit"  # the debt: nvidia-ctk is there before all of its packages are configured
-SERVICES = {"containerd": "containerd", "docker": "docker", "crio": "crio"}  # podman runs no service
 
 
 class Settings(NamedTuple):
@@ -76,9 +79,12 @@ def plan(settings: Settings, now: Now, past: Past) -> Plan:
     A daemon that restarts starts its containers again: what they have their GPUs by is there before that.
     """
     todo = Todo()
-    if now.packages is not None and not (now.toolkit and _is_whole(now.packages)):
-        _plan_install(todo, now.packages, past)
-        return todo.plan()
+    if now.packages is not None:
+        from .container_toolkit_install import install, is_whole
+
+        if not (now.toolkit and is_whole(now.packages)):
+            install(todo, now.packages, past)
+            return todo.plan()
     with todo.lane(RULE):
         keep(todo, RULE, RULES, now.rule)
     with todo.lane(FOLDER):
@@ -95,77 +101,9 @@ def plan(settings: Settings, now: Now, past: Past) -> Plan:
 
 def absent(now: Now, past: Past) -> Plan:
     """Nothing is undone; a restart that a killed pass owes is made, and what it left half installed is finished."""
-    todo = Todo()
-    if now.packages is not None:
-        _finish(todo, now.packages, past)
-    for name, service in SERVICES.items():
-        with todo.lane(name):
-            if name in now.runtimes:
-                _finish_change(todo, now.runtimes[name], past)
-            elif debt(service) in past.owed:
-                restart(todo, service, True, past)
-    todo.note(
-        "nvidia-container-toolkit stays installed, and the runtimes configured with it",
-        f"{OUTPUT}, {RULE} and the settings in {CONFIG} stay as they are",
-    )
-    return todo.plan()
+    from .container_toolkit_absent import plan as plan_absent
 
-
-def _finish_change(todo: Todo, seen: Any, past: Past) -> None:
-    """See a change of containerd's files through that a killed pass left."""
-    from .containerd_drop_in import finish, go_on
-
-    if go_on(todo, UNIT, seen, past):
-        finish(todo, UNIT, seen, past)
-
-
-def _is_whole(packages: Packages) -> bool:
-    from .nvidia_names import TOOLKIT
-    from .packages import Wanted, is_there
-
-    return all(is_there(packages, Wanted(name)) for name in TOOLKIT)
-
-
-def _finish(todo: Todo, packages: Packages, past: Past) -> None:
-    """Have what was unpacked configured."""
-    from .packages import Wanted
-    from .packages_install import install
-
-    half = tuple(Wanted(name) for name, package in packages.installed.items() if not package.whole)
-    if half:
-        install(todo, packages, past, half, pays=(INSTALL,))
-
-
-def _plan_install(todo: Todo, packages: Packages, past: Past) -> None:
-    """All that is missing of the toolkit; what is half configured needs no index."""
-    from .nvidia_names import TOOLKIT
-    from .packages import Wanted
-    from .packages_index import not_offered, offers, refresh
-    from .packages_install import install
-
-    absent = tuple(name for name in TOOLKIT if name not in packages.installed)
-    refreshed = refresh(todo, packages, past) if absent else ""
-    offered = {offer.name for offer in offers(packages, past, absent)} if absent else set()
-    missing = [name for name in absent if name not in offered]
-    if missing:
-        not_offered(
-            todo,
-            f"install {', '.join(TOOLKIT)}",
-            f"no repository of this host offers {', '.join(missing)}: add the repository of NVIDIA's toolkit, "
-            "and run again",
-            refreshed,
-        )
-        return
-    brings = [CONFIG, ENVIRONMENT, *(f"{folder}/{SERVICE}" for folder in UNIT_FOLDERS)]
-    effects = (
-        Effect("file", PROGRAM),
-        Effect("program", "nvidia-ctk", INSTALLED),
-        *(Effect("appears", path, INSTALLED) for path in brings),
-    )
-    if _is_whole(packages):
-        raise StepFailed(f"{UNIT}: {', '.join(TOOLKIT)} is installed, and {PROGRAM} is not there: install it again")
-    wanted = tuple(Wanted(name) for name in TOOLKIT)
-    install(todo, packages, past, wanted, effects=effects, owes=(INSTALL,), pays=(INSTALL,))
+    return plan_absent(now, past)
 
 
 def _plan_runtime(todo: Todo, name: str, settings: Settings, now: Now, past: Past) -> None:

@@ -8,13 +8,17 @@ Both files are the package's. Single keys are set in them, everything else in th
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
-from ..core.plan import Todo
-from ..core.step import File
 from . import toml
 from .container_runtime import edit
-from .toml_text import with_key
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import NamedTuple
+
+    from ..core.plan import Todo
+    from ..core.seen import File
+else:
+    from ..core.named import NamedTuple
 
 CONFIG = "/etc/nvidia-container-runtime/config.toml"
 # At their defaults, any unprivileged container takes the GPUs that it names in a variable, other tenants' among them.
@@ -44,11 +48,14 @@ class Kept(NamedTuple):
 
 def plan_cdi_only(todo: Todo, config: Kept) -> None:
     """Plan that GPUs are handed out by CDI alone. The runtime reads its file per container: nothing restarts."""
-    text = config.text
-    for key in CDI_ONLY:
-        if toml.parse(text, CONFIG).get(key) is not False:
+    said = toml.parse(config.text, CONFIG)
+    missing = [key for key in CDI_ONLY if said.get(key) is not False]
+    if missing:
+        from .toml_text import with_key
+
+        text = config.text
+        for key in missing:
             text = with_key(text, key, False, CONFIG)
-    if text != config.text:
         edit(todo, CONFIG, text, config.file, f"let containers have GPUs by CDI alone, in {CONFIG}")
 
 

@@ -10,30 +10,29 @@ kept beside it, and another digest, or a path in it that is gone, makes it anew.
 from __future__ import annotations
 
 import json
-import re
-from typing import Any, NamedTuple
 
-from ..core.errors import NotReady, StepFailed
-from ..core.plan import Answer, Past, Todo
+from ..core.errors import NotReady
 from ..core.state import STATE
-from ..core.step import File, remove, write
+from ..core.step import write
 from . import cdi
 from .container_runtime import refuse_link
-from .container_toolkit_config import ENVIRONMENT, OUTPUT, settings_of
+from .container_toolkit_config import OUTPUT
 from .files import is_as
-from .gpu import Listed
-from .nvidia_driver_version import Loaded
 from .unit_names import CONTAINER_TOOLKIT as UNIT
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, NamedTuple
+
+    from ..core.plan import Past, Todo
+    from ..core.seen import File
+    from .gpu import Listed
+    from .nvidia_driver_version import Loaded
+else:
+    from ..core.named import NamedTuple
 
 STAMP = f"{STATE}/cdi-nvidia.stamp"
 VERSION = 1  # of the stamp
-OLD = "/etc/cdi/nvidia.yaml"  # what versions before wrote
-GENERATE = ("nvidia-ctk", "cdi", "generate", "--format=json", "--device-name-strategy=uuid")
-LEVEL = re.compile(r'level=error msg="((?:[^"\\]|\\.)*)"')
-SANDBOX_OFF = "NVIDIA_CTK_CDI_GENERATE_FEATURE_FLAGS=disable-nvsandboxutils"  # which some drivers fail in
-NO_DEVICE = "empty device edits"
-NOT_LOADED = "DRIVER_NOT_LOADED"
-MISMATCH = "LIB_RM_VERSION_MISMATCH"
 
 
 class Found(NamedTuple):
@@ -81,22 +80,29 @@ def plan(todo: Todo, now: Described, past: Past) -> str:
         )
     stamp = json.dumps({"digest": digest(now), "version": VERSION}) + "\n"
     spec = read_file(now.file)
-    if _describes(spec, now, stamp):
-        _refuse_twice(now, spec)
-    else:
-        spec = _generate(todo, now, past)
+    is_due = not _describes(spec, now, stamp)
+    if is_due:
+        from .container_toolkit_generate import generate
+
+        spec = generate(todo, now, past)
         if spec is None:
             return ""
-        _refuse_twice(now, spec)
+    others = tuple(found for found in now.found if found.path != OUTPUT)
+    if others:
+        from .container_toolkit_rivals import refuse_twice
+
+        refuse_twice(others, spec)
+    if is_due:
         text = json.dumps(spec, indent=4) + "\n"
         refuse_link(OUTPUT, now.file)
         if not is_as(now.file, text):
             todo.add(write(OUTPUT, text, f"describe {listed(spec)} of this host in {OUTPUT}"))
         if not is_as(now.stamp, stamp):
             todo.add(write(STAMP, stamp, f"record what {OUTPUT} describes"))
-    if any(found.path == OLD for found in now.found):
-        todo.add(remove(OLD, f"remove {OLD}, since two files of a folder would define the devices of {OUTPUT} twice"))
-    _plan_outranking(todo, now)
+    if others:
+        from .container_toolkit_rivals import plan as plan_rivals
+
+        plan_rivals(todo, now, others)
     for path, fault in now.broken:
         todo.note(f"{path} is no CDI specification ({fault}), and no runtime has a device by it: mend or remove it")
     return str(spec["cdiVersion"])
@@ -113,7 +119,7 @@ def digest(now: Described) -> str:
 
 def _describes(spec: Any, now: Described, stamp: str) -> bool:
     """Whether the file there is sound and describes the host as it is."""
-    if spec is None or cdi.faults(spec) or now.gone or _unnamed(spec, now):
+    if spec is None or cdi.faults(spec) or now.gone or unnamed(spec, now):
         return False
     return now.stamp is not None and now.stamp.text == stamp
 
@@ -154,45 +160,7 @@ def read(text: str) -> Any:
     return ours[0] if len(ours) == 1 else None
 
 
-def _generate(todo: Todo, now: Described, past: Past) -> Any:
-    """A new specification, checked whole; None when it was said why there is none."""
-    given = settings_of(now.environment)
-    answer = past.ask(("env", *given, *GENERATE) if given else GENERATE)
-    if answer.rc != 0:
-        _say_failed(todo, now, answer)
-        return None
-    spec = read(answer.out)
-    if spec is None:
-        raise StepFailed(f"{' '.join(GENERATE)} prints no CDI specification of {cdi.VENDOR_KIND}: run it by hand")
-    problems = cdi.faults(spec)
-    if problems:
-        raise StepFailed(
-            f"no runtime takes the specification that nvidia-ctk makes ({'; '.join(problems[:3])}): the old one stays: "
-            "install a newer nvidia-container-toolkit"
-        )
-    missing = _missing(spec, past)
-    if missing:
-        raise StepFailed(
-            f"the specification that nvidia-ctk makes names {', '.join(missing[:3])}, which this host lacks: the old "
-            "one stays: see whether the driver's packages are whole"
-        )
-    unnamed = _unnamed(spec, now) or _whole_unnamed(spec, now)
-    if unnamed:
-        raise StepFailed(
-            f"nvidia-ctk leaves out {', '.join(unnamed[:3])}, which nvidia-smi -L lists: the old specification stays, "
-            "and the next pass tries again"
-        )
-    return spec
-
-
-def _missing(spec: cdi.Spec, past: Past) -> tuple[str, ...]:
-    """The paths that the specification names and the host lacks; stat -L prints those that are there."""
-    paths = cdi.host_paths(spec)
-    there = past.ask(("stat", "-L", "--format=%n", "--", *paths)).out.splitlines() if paths else []
-    return tuple(path for path in paths if path not in there)
-
-
-def _unnamed(spec: cdi.Spec, now: Described) -> tuple[str, ...]:
+def unnamed(spec: cdi.Spec, now: Described) -> tuple[str, ...]:
     """MIG devices that nvidia-smi lists and the specification does not name.
 
     UUIDs of R450 and R460, with slashes, are no names of CDI.
@@ -200,63 +168,3 @@ def _unnamed(spec: cdi.Spec, now: Described) -> tuple[str, ...]:
     names = set(cdi.device_names(spec))
     listed = (device.uuid for gpu in now.gpus for device in gpu.devices)
     return tuple(uuid for uuid in listed if uuid not in names and "/" not in uuid)
-
-
-def _whole_unnamed(spec: cdi.Spec, now: Described) -> tuple[str, ...]:
-    """GPUs that nvidia-smi lists and the specification does not name, those in MIG mode aside."""
-    names = set(cdi.device_names(spec))
-    missing = tuple(gpu.uuid for gpu in now.gpus if gpu.uuid not in names)
-    if not missing:
-        return ()
-    divided = {uuid for uuid, _space, mode in (shown.partition(" ") for shown in now.modes) if mode == "Enabled"}
-    return tuple(uuid for uuid in missing if uuid not in divided)
-
-
-def _refuse_twice(now: Described, spec: Any) -> None:
-    """A device that two files of one directory define is dropped by every runtime, from both."""
-    names = set(cdi.device_names(spec))
-    for path, devices, _fault in now.found:
-        twice = sorted(names & {*devices})
-        if twice and path.startswith("/etc/cdi/") and path not in (OUTPUT, OLD):
-            raise StepFailed(
-                f"{path} defines {cdi.VENDOR_KIND}={twice[0]} as {OUTPUT} does, and runtimes take a device from "
-                f"neither of two files of a folder: remove {path}",
-                retryable=False,
-            )
-
-
-def _say_failed(todo: Todo, now: Described, answer: Answer) -> None:
-    whole = answer.err + answer.out
-    said = (LEVEL.findall(whole) or [" ".join(whole.split())[-300:] or "it said nothing"])[-1]
-    stays = f"{OUTPUT} stays as it is" if now.file else f"{OUTPUT} is written when there is one"
-    if NO_DEVICE in whole:
-        todo.wait(
-            "NotReady",
-            f"{UNIT}: nvidia-ctk finds no device: no GPU, or only GPUs in MIG mode without instances: {stays}",
-        )
-    elif NOT_LOADED in whole:
-        todo.wait("NotReady", f"{UNIT}: nvidia-ctk finds no driver loaded: {stays}")
-    elif MISMATCH in whole:
-        todo.wait(
-            "RebootRequired",
-            f"{UNIT}: the loaded driver and its library are of different versions, so nvidia-ctk makes no "
-            "specification: reboot the node",
-        )
-    else:
-        raise StepFailed(
-            f"{' '.join(GENERATE)} exited with {answer.rc}: {said}: the old specification stays; variables of "
-            f"nvidia-ctk in {ENVIRONMENT} are heeded, such as {SANDBOX_OFF}"
-        )
-
-
-def _plan_outranking(todo: Todo, now: Described) -> None:
-    """What nvidia-cdi-refresh wrote before it was steered goes; another's is named."""
-    for path, _devices, fault in now.found:
-        if path == f"{now.runtime_folder}/nvidia.yaml" and now.refresh:
-            todo.add(remove(path, f"remove {path}, which would outrank {OUTPUT}"))
-        elif path.startswith(f"{now.runtime_folder}/"):
-            odd = f" (it is not read here: {fault})" if fault else ""
-            said = f"{path} describes {cdi.VENDOR_KIND} too and outranks {OUTPUT}{odd}"
-            todo.note(f"{said}: let what writes it do so no more")
-        elif fault and path not in (OUTPUT, OLD):
-            todo.note(f"{path} names {cdi.VENDOR_KIND}, and is not read here ({fault})")

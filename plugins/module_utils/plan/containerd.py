@@ -5,13 +5,17 @@
 
 from __future__ import annotations
 
-from ..core.plan import Past, Todo
 from . import toml
 from .container_runtime import without_cdi
 from .containerd_drop_in import all_parts, effective, finish, go_on, is_off, keep, note_hidden, refuse_version_1
 from .containerd_merge import cri_of, is_modern, knows_cdi, shows_cdi, shows_nvidia, takes_systemd
-from .containerd_seen import CONFIG, Containerd
+from .containerd_seen import CONFIG
 from .unit_names import CONTAINER_TOOLKIT as UNIT
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ..core.plan import Past, Todo
+    from .containerd_seen import Containerd
 
 
 def plan(todo: Todo, now: Containerd, cdi: bool, named: bool, past: Past) -> None:

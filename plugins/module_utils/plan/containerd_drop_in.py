@@ -13,9 +13,7 @@ So drop-ins of others keep their say: ours is made anew from what they hold, on 
 from __future__ import annotations
 
 from ..core.errors import Refused
-from ..core.plan import Past, Todo
 from . import toml
-from .container_runtime import refuse_link
 from .containerd_merge import (
     NEW_CRI,
     OLD_CRI,
@@ -28,9 +26,14 @@ from .containerd_merge import (
     merged,
     strings,
 )
-from .containerd_seen import CONFIG, CTK, DEBT, IMPORT, Containerd, Edit, Parts, parts_of
-from .files import AGAIN, HEADER, is_as
+from .containerd_seen import CONFIG, CTK, DEBT, IMPORT, Parts, parts_of
+from .files import HEADER, is_as
 from .toml_text import render, with_key
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ..core.plan import Past, Todo
+    from .containerd_seen import Containerd, Edit
 
 DISABLED = frozenset(("cri", OLD_CRI, NEW_CRI))
 
@@ -50,15 +53,16 @@ def keep(todo: Todo, unit: str, seen: Containerd, base: Table, parts: Parts, pas
     if seen.newly:
         before = effective(unit, seen, "", past, newly=False)
     config, text = _config(now), _drop_in(now, base, parts)
+    mode = _mode(now, is_modern(base))
+    if is_as(seen.ours, text, mode) and config == seen.text and not seen.stale:
+        return carry_out(todo, unit, seen, [], (config, text), past, start)
+    from .containerd_edits import edits
+
     if seen.ours is None or seen.ours.text != text or config != seen.text:
         from .containerd_check import judge
 
         judge(unit, now, (before, base, effective(unit, now, text, past)), parts, fresh, bool(_cni(now, base, parts)))
-    refuse_link(now.path, now.ours, unit)
-    if config != seen.text:
-        refuse_link(CONFIG, now.config, unit)
-    edits = _edits(seen, text, config, _mode(now, is_modern(base)))
-    return carry_out(todo, unit, seen, edits, (config, text), past, start)
+    return carry_out(todo, unit, seen, edits(unit, seen, text, config, mode), (config, text), past, start)
 
 
 def effective(unit: str, now: Containerd, ours: str, past: Past, newly: bool = True) -> Table:
@@ -115,20 +119,6 @@ def carry_out(
 
 
 # -- what we write
-
-
-def _edits(seen: Containerd, text: str, config: str, mode: int) -> list[Edit]:
-    """The drop-in before its import: a pass that dies between them leaves a file that nobody reads."""
-    edits = []
-    if not is_as(seen.ours, text, mode):
-        action = f"write {seen.path}{'' if seen.ours is None else AGAIN}"
-        edits.append(Edit(seen.path, text, action, mode, read=seen.ours is None or seen.ours.text != text))
-    if config != seen.text:
-        action = f"import {seen.path.rpartition('/')[0]}/*.toml in {CONFIG}" if seen.text else f"write a first {CONFIG}"
-        action += f", which brings {', '.join(seen.newly)} along" if seen.newly else ""
-        edits.append(Edit(CONFIG, config, action, seen.config.mode if seen.config else 0o644))
-    edits += [Edit(path, None, f"remove {path}, which is ours and in another place now") for path in seen.stale]
-    return edits
 
 
 def _mode(now: Containerd, modern: bool) -> int:

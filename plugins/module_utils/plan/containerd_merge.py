@@ -5,15 +5,19 @@
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Mapping
-from typing import Any
-
 from . import toml
 from .container_runtime import BINARY, NVIDIA, runs_nvidia, with_spec_folder
-from .containerd_seen import Containerd, Parts
 
-Table = dict[str, Any]
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from .containerd_seen import Containerd, Parts
+
+    Table = dict[str, Any]
+else:
+    Table = dict
 
 OLD_CRI, NEW_CRI = "io.containerd.grpc.v1.cri", "io.containerd.cri.v1.runtime"  # of version 2, of version 3
 RUNC = "io.containerd.runc.v2"
@@ -107,12 +111,14 @@ def merged(table: Mapping[str, Any], ours: Mapping[str, Any], effective: Table) 
     Runtimes that nobody wrote down are there by default only as long as no file writes one down: they are carried from
     the `effective` table.
     """
-    whole = copy.deepcopy(dict(table))
+    from copy import deepcopy
+
+    whole = deepcopy(dict(table))
     lay(whole, ours)
     written = runtimes_of(whole)
     for name, runtime in runtimes_of(effective).items():
         if written and name not in runtimes_of(dict(table)):
-            carried = copy.deepcopy(runtime)
+            carried = deepcopy(runtime)
             lay(carried, runtimes_of(dict(ours)).get(name, {}))
             written[name] = carried
     return whole
@@ -121,7 +127,7 @@ def merged(table: Mapping[str, Any], ours: Mapping[str, Any], effective: Table) 
 def lay(table: Table, over: Mapping[str, Any]) -> None:
     """Put the keys of `over` into the table, key by key."""
     for key, value in over.items():
-        if isinstance(value, Mapping):
+        if isinstance(value, dict):
             under = table.get(key)
             if not isinstance(under, dict):
                 under = table[key] = {}

@@ -6,13 +6,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from typing import Any, NamedTuple
 
 from ..core.state import STATE
-from ..core.step import File
 from .debts import debt
 from .unit_names import CONTAINER_TOOLKIT, K8S_JOIN
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any, NamedTuple
+
+    from ..core.seen import File
+else:
+    from ..core.named import NamedTuple
 
 CONFIG = "/etc/containerd/config.toml"
 FOLDER = "/etc/containerd/conf.d"

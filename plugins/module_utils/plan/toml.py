@@ -10,12 +10,19 @@ its own. `toml_text` writes and edits.
 from __future__ import annotations
 
 import re
-from typing import Any, NamedTuple, NoReturn
 
 from ..core.errors import Refused
 
-Table = dict[str, Any]
-Span = tuple[int, int]
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, NamedTuple, NoReturn
+
+    Table = dict[str, Any]
+    Span = tuple[int, int]
+else:
+    from ..core.named import NamedTuple
+
+    Table = dict
 
 BARE = re.compile(r"[A-Za-z0-9_-]+")
 BLANK = re.compile(r"[ \t]*")

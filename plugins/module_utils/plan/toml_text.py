@@ -6,9 +6,14 @@
 from __future__ import annotations
 
 import re
-from typing import Any
 
-from .toml import BARE, Table, document
+from .toml import BARE, document
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from .toml import Table
 
 INDENT = "  "
 SHORT = {"\b": "\\b", "\t": "\\t", "\n": "\\n", "\f": "\\f", "\r": "\\r", '"': '\\"', "\\": "\\\\"}

@@ -5,15 +5,19 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from ..core.host import Host
-from ..core.plan import Past, Unit
+from ..core.plan import Unit
 from ..core.unknown import later
 from ..plan import container_toolkit as planner
 from ..plan.container_devices import RULE
 from ..plan.container_toolkit_config import CONFIG, ENVIRONMENT, Kept
 from ..plan.unit_names import CONTAINER_TOOLKIT as NAME
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from ..core.host import Host
+    from ..core.plan import Past
 
 
 def look(host: Host, settings: planner.Settings | None, past: Past) -> planner.Now:

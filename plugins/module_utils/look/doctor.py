@@ -99,7 +99,8 @@ def iommu(host: Host) -> Iommu:
 
 def gpus(host: Host) -> Gpus:
     """NVIDIA's GPUs, as the bus, the driver and nvidia-smi have them."""
-    from .driver import loaded, on_disk
+    from .driver import loaded
+    from .driver_file import on_disk
     from .driver_use import only_signed
     from .pci import gpus as on_bus
 

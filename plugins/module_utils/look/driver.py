@@ -1,26 +1,20 @@
 # Copyright (c) 2026 bettercompute
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""NVIDIA's driver on this host: what is loaded, its module file for the running kernel, its library."""
+"""NVIDIA's driver on this host: what is loaded, and its library."""
 
 from __future__ import annotations
 
-from ..core.errors import StepFailed
 from ..core.host import Host
 from ..plan.nvidia_driver_version import (
     LIBRARY_FOLDERS,
-    MODULE_NAMES,
     SONAME,
     VERSION_FILE,
     Loaded,
-    OnDisk,
     by_number,
-    parse_modinfo,
     parse_nvrm,
     version_in,
 )
-from . import module_index
-from .kernel import release
 
 LINKS = 8  # how many symbolic links one library may go through
 
@@ -32,25 +26,6 @@ def loaded(host: Host) -> Loaded | None:
     """
     text = host.read(VERSION_FILE)
     return None if text is None else parse_nvrm(text)
-
-
-def on_disk(host: Host) -> OnDisk | None:
-    """The module file that modprobe would load into the *running* kernel; None when it has none.
-
-    Raises StepFailed where modinfo is not installed.
-    """
-    kernel = release(host)
-    decide = tuple(host.sight(module_index.deciding, kernel))
-    for name in MODULE_NAMES:
-        argv = ("modinfo", "-k", kernel, name)
-        answer = host.follows(argv, decide) if decide else host.ask(argv)
-        if answer.rc == 127:
-            raise StepFailed("modinfo is not installed: install kmod and run again")
-        found = parse_modinfo(answer.out) if answer.rc == 0 else None
-        if found:
-            host.stamp(found.path)  # the answer follows from this file too, which only the answer names
-            return found
-    return None
 
 
 def library(host: Host) -> str | None:

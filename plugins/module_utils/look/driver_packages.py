@@ -6,7 +6,8 @@
 from __future__ import annotations
 
 from ..core.host import Host
-from ..plan.nvidia_driver_version import OPEN, Target
+from ..plan.nvidia_driver_target import Target
+from ..plan.nvidia_driver_version import OPEN
 from ..plan.nvidia_names import astray, driver_sets
 from ..plan.package_rows import Package, asks_dpkg, parse_dpkg
 from .kernel import release

@@ -12,7 +12,7 @@ from ..core.host import Host
 from ..plan.nvidia_driver import Now
 from ..plan.nvidia_driver_packages import Shelf
 from ..plan.nvidia_driver_swap import ROOTS, SERVICES, Module, Use
-from ..plan.nvidia_driver_version import MODULE_NAMES
+from ..plan.nvidia_driver_target import MODULE_NAMES
 from ..plan.nvidia_names import driver_globs
 from .clients import device_holders
 from .holds import holds, releasing

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ..core.errors import Refused
 from ..core.plan import Field, Past, Plan, Todo
 from ..core.step import File
+from ..core.unknown import is_known
 from .debts import debt
 from .systemd_seen import Service
 from .unit_names import FABRIC_MANAGER as UNIT
@@ -27,6 +28,7 @@ UMAD = "ib_umad"  # Fabric Manager speaks to the switches of NVLink 5 through it
 LOAD = "/etc/modules-load.d/bcd-fabric-manager.conf"
 RESTART = debt("restart", "nvidia-fabricmanager")  # the debt of a package that changed under a running service
 RACKS = frozenset(("GB200", "GB300"))
+PLACED = (("Completed", "Success"), (None, None))  # joined; without a fabric of its own, as before Hopper
 
 
 class Settings(NamedTuple):
@@ -97,12 +99,34 @@ def plan(_settings: Settings, now: Now, past: Past) -> Plan:
             f"the NVLink switches of a {' and '.join(racks)} rack are managed from outside the host: Fabric Manager is "
             "not installed here, and nvidia-imex is left as it is"
         )
-    if not now.board.is_switched:
+    if not now.board.is_switched or _is_up(now, past):
         return todo.plan()
     from .fabric_manager_service import plan_switched
 
     plan_switched(todo, now, past)
     return todo.plan()
+
+
+def _is_up(now: Now, past: Past) -> bool:
+    """Whether all is as it should be: the packages, the service now and at each boot, and the fabric."""
+    service = now.service
+    if now.driver is None or now.packages is not None or RESTART in past.owed:
+        return False
+    if not service.runs or service.enabled != "enabled":
+        return False
+    if now.board.managers:
+        from .files import is_as
+
+        if not (now.umad and is_as(now.load_file, load_text())):
+            return False
+    return is_known(now.fabric) and all((one.state, one.status) in PLACED for one in now.fabric)
+
+
+def load_text() -> str:
+    """modules-load.d: the module, before Fabric Manager starts."""
+    from .files import HEADER
+
+    return f"{HEADER}{UMAD}\n"
 
 
 def absent(_now: Now, _past: Past) -> Plan:

@@ -1,15 +1,15 @@
 # Copyright (c) 2026 bettercompute
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""fabric-manager on a switched board: the packages, the service, and the fabric's own word."""
+"""fabric-manager on a switched board that is not as it should be: packages, service, and the fabric's own word."""
 
 from __future__ import annotations
 
 from ..core.plan import Past, Todo
 from ..core.step import Effect, Step, command_line, fail, run
 from . import smi
-from .fabric_manager import LOAD, RESTART, SERVICE, UMAD, Now
-from .files import HEADER, keep
+from .fabric_manager import LOAD, PLACED, RESTART, SERVICE, UMAD, Now, load_text
+from .files import keep
 from .systemd import control
 from .systemd_asks import PACKAGED, asks_active, asks_enabled
 from .systemd_seen import Service
@@ -17,7 +17,6 @@ from .unit_names import FABRIC_MANAGER as UNIT
 
 SETTLE = 120.0  # seconds in which GPUs join the fabric
 DOWN = "FabricManagerDown"
-PLACED = (("Completed", "Success"), (None, None))  # joined; without a fabric of its own, as before Hopper
 
 
 def plan_switched(todo: Todo, now: Now, past: Past) -> None:
@@ -68,7 +67,7 @@ def _users(now: Now) -> str:
 
 def _load_umad(todo: Todo, now: Now) -> None:
     """The module at every boot, before Fabric Manager starts, and now."""
-    keep(todo, LOAD, f"{HEADER}{UMAD}\n", now.load_file)
+    keep(todo, LOAD, load_text(), now.load_file)
     if not now.umad:
         todo.add(
             run(

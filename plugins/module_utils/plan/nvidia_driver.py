@@ -18,6 +18,7 @@ from . import initramfs
 from .gpu_chips import PciGpu
 from .nvidia_driver_flavour import flavour_for, served
 from .nvidia_driver_nodes import Nodes
+from .nvidia_driver_target import FULL_VERSION, OnDisk, Target, branch_of
 from .nvidia_driver_upkeep import (
     NODES_LANE,
     PERSISTENCED,
@@ -26,7 +27,7 @@ from .nvidia_driver_upkeep import (
     keep_out,
     keep_running,
 )
-from .nvidia_driver_version import FULL_VERSION, OPEN, Loaded, OnDisk, Target, branch_of
+from .nvidia_driver_version import OPEN, Loaded
 from .settings import strict
 from .systemd_seen import Service
 from .unit_names import NVIDIA_DRIVER as UNIT

@@ -25,8 +25,9 @@ from .nvidia_driver_swap import (
     unload_name,
     users,
 )
+from .nvidia_driver_target import INSTALL_DEBT, OnDisk, Target
 from .nvidia_driver_upkeep import LANE, NODES_LANE, PERSISTENCED, UVM
-from .nvidia_driver_version import INSTALL_DEBT, Loaded, OnDisk, Target
+from .nvidia_driver_version import Loaded
 from .unit_names import NVIDIA_DRIVER as UNIT
 
 # The clauses after which more is known.

@@ -9,7 +9,8 @@ from typing import Callable, NamedTuple
 
 from ..core.plan import Past, Todo
 from ..core.step import Effect, fail
-from .nvidia_driver_version import INSTALL_DEBT, OPEN, OnDisk, Target, branch_of, by_number
+from .nvidia_driver_target import INSTALL_DEBT, OnDisk, Target, branch_of
+from .nvidia_driver_version import OPEN, by_number
 from .nvidia_install import install_choice
 from .nvidia_names import PackageSet, driver_sets
 from .nvidia_packages import Choice, choose, headers, kernel_images, names_of, unserved

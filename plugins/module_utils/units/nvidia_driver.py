@@ -9,14 +9,15 @@ from ..core.errors import NotKnownYet
 from ..core.host import Host
 from ..core.plan import Past, Unit
 from ..core.unknown import later
-from ..look.driver import library, loaded, on_disk
+from ..look.driver import library, loaded
+from ..look.driver_file import on_disk
 from ..look.driver_packages import strays
 from ..look.driver_upkeep import idle, modules, native, nodes, stale
 from ..look.pci import gpus
 from ..look.systemd import service, systemd
 from ..plan import nvidia_driver as planner
+from ..plan.nvidia_driver_target import INSTALL_DEBT
 from ..plan.nvidia_driver_upkeep import PERSISTENCED, UVM
-from ..plan.nvidia_driver_version import INSTALL_DEBT
 from ..plan.unit_names import NVIDIA_DRIVER as NAME
 
 

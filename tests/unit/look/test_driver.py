@@ -10,13 +10,12 @@ import pytest
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.errors import StepFailed
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.plan import Answer
 from ansible_collections.bettercompute.bcd.plugins.module_utils.look import driver, kernel
-from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.nvidia_driver_version import (
-    Loaded,
+from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.nvidia_driver_target import (
     OnDisk,
     branch_of,
     parse_modinfo,
-    parse_nvrm,
 )
+from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.nvidia_driver_version import Loaded, parse_nvrm
 from tests.unit.fake_host import FakeHost
 
 GCC = "GCC version:  gcc version 14.2.1 20240801 (Red Hat 14.2.1-1) (GCC) \n"
@@ -99,17 +98,17 @@ def modinfo_host(*names: str) -> FakeHost:
 
 def test_the_module_file_is_that_of_the_running_kernel() -> None:
     expected = OnDisk("580.95.05", "open", WHERE, "")
-    assert driver.on_disk(modinfo_host("nvidia")) == expected
-    assert driver.on_disk(modinfo_host("nvidia-current")) == expected  # Debian's own packages
-    assert driver.on_disk(modinfo_host()) is None
+    assert on_disk(modinfo_host("nvidia")) == expected
+    assert on_disk(modinfo_host("nvidia-current")) == expected  # Debian's own packages
+    assert on_disk(modinfo_host()) is None
     other = modinfo_host("nvidia")
     other.put("/proc/sys/kernel/osrelease", "6.8.0-90-generic\n")
-    assert driver.on_disk(other) is None
+    assert on_disk(other) is None
 
 
 def test_a_host_without_modinfo_is_not_one_without_the_module() -> None:
     with pytest.raises(StepFailed, match="install kmod"):
-        driver.on_disk(FakeHost({"/proc/sys/kernel/osrelease": "6.8.0-88-generic\n"}))
+        on_disk(FakeHost({"/proc/sys/kernel/osrelease": "6.8.0-88-generic\n"}))
 
 
 class Links(FakeHost):

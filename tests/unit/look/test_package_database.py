@@ -10,7 +10,7 @@ import pytest
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.errors import StepFailed
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.plan import Answer
 from ansible_collections.bettercompute.bcd.plugins.module_utils.look import module_index
-from ansible_collections.bettercompute.bcd.plugins.module_utils.look.driver import on_disk
+from ansible_collections.bettercompute.bcd.plugins.module_utils.look.driver_file import on_disk
 from ansible_collections.bettercompute.bcd.plugins.module_utils.look.package_database import listed
 from tests.unit.fake_host import FakeHost
 

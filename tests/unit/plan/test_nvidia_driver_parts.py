@@ -21,11 +21,8 @@ from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.nvidia_driv
     others_of,
     users,
 )
-from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.nvidia_driver_version import (
-    Target,
-    by_number,
-    version_in,
-)
+from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.nvidia_driver_target import Target
+from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.nvidia_driver_version import by_number, version_in
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.nvidia_node_numbers import number_of
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.nvidia_nodes import parse_majors
 

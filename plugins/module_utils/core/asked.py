@@ -62,7 +62,7 @@ def digest(value: Any) -> str:
 
 
 class Seen:
-    """An answer, or the fault that came in its place; its digest may be that of something else, from which it follows."""
+    """An answer, or the fault that came in its place; its digest may be that of what it follows from."""
 
     __slots__ = ("_digest", "_fault", "_value")
 

@@ -33,6 +33,7 @@ class Host:
     """The running machine, as this process may see and change it."""
 
     predicted = False
+    recall: Any = None  # front.recall.Recall, where quiet turns of earlier passes are known
 
     # -- reads: absent is None or empty; only ENOENT and its like count as absent, and ValueError: it is for a name that
     # no file can have, with a NUL or half a character

@@ -21,6 +21,7 @@ class PredictedHost(Host):
 
     def __init__(self, real: Host) -> None:
         self._real = real
+        self.recall = real.recall
         self._files: dict[str, File | None] = {}  # None: gone
         self._above: set[str] = set()  # every directory above one of them
         self._unknown: dict[str, str] = {}

@@ -52,7 +52,7 @@ class Watched(Host):
         return {question: seen.digest for question, seen in turn.items()}
 
     def digest_of(self, question: Question) -> str:
-        """The digest of the answer now, "" where nothing can be said of it; raises ValueError for what is no question."""
+        """The digest of the answer now, "" where nothing can be said of it. Raises ValueError for no question."""
         if question[0] in FOLLOWING:
             return shown(self, question)
         if question not in self._seen:
@@ -69,6 +69,10 @@ class Watched(Host):
             for question, seen in self._seen.items()
             if question[0] != "sight" and not f"{path}/".startswith(f"{str(question[1]).rstrip('/')}/")
         }
+
+    def begin_anew(self) -> None:
+        """Forget everything: somebody else may have changed the machine."""
+        self._changed()
 
     def _changed(self) -> None:
         self._seen.clear()

@@ -6,11 +6,17 @@
 from __future__ import annotations
 
 from ..core import host as machine
+from ..core.code_id import code_id
 from ..core.errors import NotKnownYet, StepFailed, Unreadable
 from ..core.lock import only_pass
 from ..core.records import Records
+from ..core.watched import Beside, Watched
 from ..look.config import refuse_if_outside
 from ..plan.installed import GROUP, HELPER_SOCKET, SOCKET
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 NO_ROOT = (
     "node-unprivileged: this account is not root, and bcd helper, which would be root for it, does not run here: set "
@@ -42,22 +48,41 @@ class opened:  # noqa: N801 - a function to those who use it; contextlib would c
     def __init__(self, check_mode: bool, what: str, outside: bool = False) -> None:
         self._check_mode, self._what, self._outside = check_mode, what, outside
         self._lock: only_pass | None = None
+        self._recall: Any = None
 
     def __enter__(self) -> tuple[machine.Host, Records]:
         real = machine.Host()
+        host = watched(real)
         if self._check_mode:
-            return _predicted(real, self._outside)
+            return _predicted(host, self._outside)
         if real.uid() != 0:
             raise StepFailed(NO_ROOT)
-        _refuse(real, self._outside)
+        _refuse(host, self._outside)
         lock = only_pass(real, self._what)
         lock.__enter__()
-        self._lock = lock
-        return real, Records(real)
+        self._lock, self._recall = lock, host.recall
+        host.begin_anew()  # another pass may have had the lock
+        return host, Records(Beside(real, host))
 
     def __exit__(self, *fault: object) -> None:
-        if self._lock is not None:
+        if self._lock is None:
+            return
+        try:
+            if self._recall is not None:
+                self._recall.save()
+        finally:
             self._lock.__exit__(*fault)
+
+
+def watched(real: machine.Host) -> Watched:
+    """The machine, asked each thing once; with earlier quiet turns, where the code that runs has a name."""
+    host = Watched(real)
+    code = code_id()
+    if code:
+        from .recall import Recall
+
+        host.recall = Recall(host, code)
+    return host
 
 
 def _predicted(real: machine.Host, outside: bool) -> tuple[machine.Host, Records]:

@@ -38,7 +38,7 @@ MOST_FILES = 3  # of codes that have run lately
 
 
 class Recall:
-    """The quiet turns of the code of this name; `watched` is the machine itself, below whatever a prediction lays over it."""
+    """The quiet turns of the code of this name; `watched` is the machine itself, below all that is predicted."""
 
     def __init__(self, watched: Watched, code: str) -> None:
         self._watched = watched

@@ -108,6 +108,16 @@ def _remembered(turn: Turn, seen: Outcome, records: Records) -> Outcome:
 
 
 def _turn(turn: Turn, catalog: Catalog, host: Host, records: Records, max_disruption: str, given: Given) -> Outcome:
+    if host.recall is None:
+        return _made(turn, catalog, host, records, max_disruption, given)
+    found: Outcome = host.recall.turn(
+        turn, host, records, given, lambda: _made(turn, catalog, host, records, max_disruption, given)
+    )
+    return found
+
+
+def _made(turn: Turn, catalog: Catalog, host: Host, records: Records, max_disruption: str, given: Given) -> Outcome:
+    """The outcome of a turn that is made in full."""
     try:
         unit = catalog(turn.unit)
         if isinstance(turn.settings, Refused):

@@ -10,6 +10,7 @@ import pytest
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.errors import StepFailed
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.plan import Answer
 from ansible_collections.bettercompute.bcd.plugins.module_utils.look import driver, kernel
+from ansible_collections.bettercompute.bcd.plugins.module_utils.look.driver_file import on_disk
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.nvidia_driver_target import (
     OnDisk,
     branch_of,

@@ -17,10 +17,14 @@ from typing import Any
 import pytest
 
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.host import Host
+from ansible_collections.bettercompute.bcd.plugins.module_utils.core.outcome import Outcome
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.plan import Past
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.predict import PredictedHost
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.records import Records
-from ansible_collections.bettercompute.bcd.plugins.module_utils.front import section
+from ansible_collections.bettercompute.bcd.plugins.module_utils.core.watched import Beside, Watched
+from ansible_collections.bettercompute.bcd.plugins.module_utils.front import section, turns
+from ansible_collections.bettercompute.bcd.plugins.module_utils.front.recall import Recall
+from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.section import Turn
 from ansible_collections.bettercompute.bcd.plugins.module_utils.units import catalog
 from tests.gpu.model import Process
 from tests.unit.noting_host import NotingHost
@@ -38,10 +42,10 @@ HALF = {
 OURS = ("gpu-settings", "mig-layout", "gpu-sharing")
 
 
-def go(host: Host, units: dict[str, Any]) -> dict[str, Any]:
+def go(host: Host, units: dict[str, Any], records: Records | None = None) -> dict[str, Any]:
     """A pass over the section."""
     params = {**dict.fromkeys(OPTIONS), "units": units, "max_disruption": "gpu", "fail_on": "failed"}
-    return section.report(section.converge_section(params, host, Records(host)), "failed")
+    return section.report(section.converge_section(params, host, records or Records(host)), "failed")
 
 
 @cache
@@ -108,6 +112,51 @@ def test_it_is_started_no_oftener_than_the_layouts_need(layout: str, most: int) 
     host.asked.clear()
     assert go(host, units)["changed"] is False
     assert len(started(host)) <= most, started(host)
+
+
+class Passes:
+    """Passes over a host as they are opened: each thing is asked once, and quiet turns are remembered.
+
+    `made` are the units of the last one whose turn was made.
+    """
+
+    def __init__(self, host: WholeHost, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.host = host
+        self.watched = Watched(host)
+        self.watched.recall = Recall(self.watched, "the code of this test")
+        self.made: list[str] = []
+        made = turns._made
+
+        def noted(turn: Turn, *given: Any) -> Outcome:
+            self.made.append(turn.unit)
+            return made(turn, *given)
+
+        monkeypatch.setattr(turns, "_made", noted)
+
+    def go(self) -> dict[str, Any]:
+        """One more pass."""
+        self.made.clear()
+        self.host.asked.clear()
+        self.watched.begin_anew()
+        return go(self.watched, HALF, Records(Beside(self.host, self.watched)))
+
+
+def test_a_pass_over_gpus_in_use_makes_no_turn_and_starts_nvidia_smi_four_times_at_most(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    host = converged()
+    hold(host, "alloc_0", 7)
+    passes = Passes(host, monkeypatch)
+    for which in ("made", "recalled"):
+        result = passes.go()
+        assert (result["changed"], result["unconverged"]) == (False, [])
+        assert sum(argv[0] == "nvidia-smi" for argv in host.asked) <= MOST, (which, host.asked)
+        assert set(OURS) & {*passes.made} == (set(OURS) if which == "made" else set()), which
+        work(host)
+    limit(host)
+    passes.go()
+    assert "gpu-settings" in passes.made
+    assert not {"mig-layout"} & {*passes.made}
 
 
 def seen(host: WholeHost, unit: str) -> list[tuple[Any, ...]]:

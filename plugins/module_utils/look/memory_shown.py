@@ -5,18 +5,18 @@
 
 from __future__ import annotations
 
-import re
-
 from ..core.errors import StepFailed
 from ..core.host import Host
-
-TOTAL = re.compile(r"^(?:Node \d+ )?MemTotal:\s+(\d+) kB", re.MULTILINE)
 
 
 def parse_total(text: str) -> int:
     """MemTotal in KiB, of /proc/meminfo or a node's meminfo; 0 where it is not shown."""
-    found = TOTAL.search(text)
-    return int(found.group(1)) if found else 0
+    for line in text.splitlines():
+        words = line.split()
+        name, *value = words[2:] if words[:1] == ["Node"] else words or [""]
+        if name == "MemTotal:" and value[1:] == ["kB"] and value[0].isdecimal():
+            return int(value[0])
+    return 0
 
 
 def total(host: Host, path: str) -> int | None:

@@ -7,15 +7,14 @@ from __future__ import annotations
 
 from ..core.errors import StepFailed
 from ..core.host import Host
+from ..core.seen import Answer
 from ..core.unknown import is_known, later
 from ..plan.gpu import MODES
 from ..plan.gpu_sharing_daemon import ASK, CONTROL, questions
 from ..plan.gpu_sharing_seen import QUERIED, Card, Rival, Seen
 from ..plan.gpu_sharing_service import SERVICE, Limits, Programs
-from . import mps_rivals, smi
+from . import mps_rivals, mps_said, smi
 from .each_gpu import Row, each_gpu
-
-TIMEOUT = 10.0  # seconds for an answer, which takes a daemon that is well some milliseconds
 
 
 def daemon(host: Host, count: int) -> tuple[Limits | None, str]:
@@ -23,7 +22,7 @@ def daemon(host: Host, count: int) -> tuple[Limits | None, str]:
     said = []
     for question in questions(count):
         try:
-            answer = host.ask(ASK, TIMEOUT, f"{question}\n")
+            answer = Answer(*host.sight(mps_said.said, [*ASK], f"{question}\n"))
         except StepFailed as fault:
             return None, fault.message
         if answer.rc:
@@ -49,11 +48,13 @@ def _card(row: Row) -> Card:
 
 
 def mig_modes(host: Host, seen: tuple[Seen, ...]) -> dict[str, str]:
-    """MIG modes by UUID as mig-layout leaves them: over a predicted host, known only after its steps."""
-    if not (host.predicted and any(is_known(card) and card.mig in MODES for _gpu, card in seen)):
+    """MIG modes by UUID as mig-layout leaves them, where its steps decide that: known only after them."""
+    if not any(is_known(card) and card.mig in MODES for _gpu, card in seen):
         return {}
     from ..plan.mig_state import QUERIED as ASKED
 
+    if not host.foretells(smi.question(ASKED)):
+        return {}
     return {row["uuid"]: row["mig.mode.current"] for row in smi.told(host, ASKED)}
 
 

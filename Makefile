@@ -125,8 +125,25 @@ lab: lab-packages  ## A real Debian in QEMU; as root, installs QEMU where it is 
 	@status=0; $(VENV)/bin/pytest --junitxml=$(RESULTS)/lab.xml tests/lab || status=1; \
 	$(RUN) tests.tools.run_molecule --lab || status=1; exit $$status
 
+# Of the cases, BENCH_CASES="sysctls,agent" picks those whose names have a word; docs/performance.md has the rest.
+BENCH_ROUNDS ?= 7
+BENCH_CASES ?=
+PEERS := $(BUILD)/bench-peers
+
+$(PEERS)/.ready: $(REQUIREMENTS)/peers.txt
+	@python="$$($(PYTHON) $(TOOLS)/pythons.py best)"; $(PYTHON) $(TOOLS)/make_venv.py $(@D) "$$python" $<
+	@touch $@
+
 .PHONY: bench
-bench: $(VENV)/.develop  ## What passes over 96, 384 and 1,000 assignments cost, and whether that grows linearly
+bench: $(VENV)/.develop $(PEERS)/.ready  ## What passes cost, in ratios that are held to bounds; as root
+	@PYTHONPATH=$(BUILD) $(RUN) tests.bench.run --peers $(PEERS) --rounds $(BENCH_ROUNDS) --cases "$(BENCH_CASES)"
+
+.PHONY: bench-scale
+bench-scale: $(VENV)/.develop  ## The same pass over 1 to 1,000 hosts, by forks, strategies and slices; as root
+	@PYTHONPATH=$(BUILD) $(RUN) tests.bench.run --rounds 1 --cases "role, 50 hosts" --scale all
+
+.PHONY: bench-holds
+bench-holds: $(VENV)/.develop  ## What passes over 96, 384 and 1,000 assignments cost, and whether that grows linearly
 	@PYTHONPATH=$(BUILD) $(RUN) tests.bench.holds
 
 # --- what is shipped ------------------------------------------------------------------------------------------------

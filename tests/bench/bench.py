@@ -41,31 +41,47 @@ class Bench:
     def __exit__(self, *_unused: object) -> None:
         self._rooms.close()
 
-    def inventory(self, kind: str, count: int) -> str:
-        """Of the first hosts of a kind; the path."""
-        found = hostvars(self._kinds[kind], self._rooms.holders, count)
-        if len(found) < count:
-            raise Failed(f"there are {len(found)} hosts of the kind {kind}, and {count} are needed")
-        return inventory(self._scratch / f"{kind}-{count}.json", found, PYTHON, self._door)
+    def inventory(self, kind: str, count: int, part: range | None = None) -> str:
+        """Of the first hosts of a kind, or of those whose numbers are in `part`, which share trees; the path."""
+        own = list(hostvars(self._kinds[kind], self._rooms.holders).items())
+        if part is None and count <= len(own):
+            found = dict(own[:count])
+        else:
+            found = {f"host-{one:04}": own[one % len(own)][1] for one in part or range(count)}
+        first = part.start if part else 0
+        return inventory(self._scratch / f"{kind}-{count}-{first}.json", found, PYTHON, self._door)
 
-    def run(self, case: Case, count: int, forks: int = 0) -> tuple[Cost, str]:
+    def environment(self, clean: dict[str, str], forks: int) -> dict[str, str]:
+        """Of a program that runs Ansible over these hosts."""
+        return self._plays.environment(clean, forks)
+
+    def run(
+        self, case: Case, count: int, forks: int = 0, strategy: str = "linear", part: range | None = None
+    ) -> tuple[Cost, str]:
         """One run over the first `count` hosts, and what it printed; raises Failed where it did something else."""
         trees = list(self._kinds[case.kind].trees.values())[:count]
         for tree in trees:
             if case.reset is not None:
                 case.reset(tree)
             stubs.begin(tree)
-        if case.command:
-            argv = words(self._rooms.holders[trees[0]], self._door, case.command)
-            cost, out = self.meter.run(argv, ENVIRONMENT, Path("/"), is_host=True)
-        else:
-            argv = [PLAYBOOK, "-i", self.inventory(case.kind, count), self._plays.path(case.play), *case.words]
-            environment = self._plays.environment(clean_environment(), forks or self._forks, case.peers)
-            cost, out = self.meter.run(argv, environment, self._scratch)
+        try:
+            cost, out = self._spend(case, trees, self.inventory(case.kind, count, part), forks, strategy)
+        except Failed:
+            for tree in trees:
+                stubs.judge(tree)  # which says more, where that is why
+            raise
         fault = wrong(case, out, count)
         if fault:
             raise Failed(f"{case.name}: {fault}:\n{out[-3000:]}")
         return cost, out
+
+    def _spend(self, case: Case, trees: list[str], hosts: str, forks: int, strategy: str) -> tuple[Cost, str]:
+        if case.command:
+            argv = words(self._rooms.holders[trees[0]], self._door, case.command)
+            return self.meter.run(argv, ENVIRONMENT, Path("/"), is_host=True)
+        argv = [PLAYBOOK, "-i", hosts, self._plays.path(case.play), *case.words]
+        environment = self._plays.environment(clean_environment(), forks or self._forks, case.peers)
+        return self.meter.run(argv, {**environment, "ANSIBLE_STRATEGY": strategy}, self._scratch)
 
     def record(self, cases: tuple[Case, ...]) -> None:
         """Run each case once on the seed of its kind, and give all of the kind programs with what was answered."""

@@ -29,10 +29,15 @@ GPUS = 8
 
 @contextmanager
 def made(
-    scratch: Path, cases: tuple[Case, ...], peers: str, told: Callable[[str], None]
+    scratch: Path, cases: tuple[Case, ...], peers: str, told: Callable[[str], None], least: dict[str, int]
 ) -> Iterator[tuple[Plays, dict[str, Kind]]]:
-    """The plays, and the kinds that the cases want, converged. The cluster of some is served within the context."""
-    wanted = {kind: max(case.hosts for case in cases if case.kind == kind) for kind in {case.kind for case in cases}}
+    """The plays, and the kinds that the cases want, converged; `least`: how many hosts of a kind there are anyway.
+
+    The cluster of some is served within the context.
+    """
+    wanted: dict[str, int] = dict(least)
+    for case in cases:
+        wanted[case.kind] = max(case.hosts, wanted.get(case.kind, 0))
     (scratch / "trees").mkdir()
     names = [f"{kind}-{one:03}" for kind in OF_WHOLE if kind in wanted for one in range(1, wanted[kind] + 1)]
     told("converge hosts by the simulator: a minute or two")

@@ -3,7 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Every figure that is held to a bound, in one run: `python -m tests.bench.run`.
 
-usage: PYTHONPATH=.build python -m tests.bench.run [--rounds N] [--cases WORD,...] [--folder DIRECTORY] [--no-scale]
+usage: PYTHONPATH=.build python -m tests.bench.run [--rounds N] [--cases WORD,...] [--folder DIRECTORY]
+                                                   [--scale none|bounds|all]
 
 Cases run one by one, round by round, in an order that turns; hosts are simulated ones whose programs answer at once.
 The figures go to the terminal, and with all that was measured to .build/bench. Exit status 1: a bound is broken; 2: a
@@ -22,7 +23,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from tests.bench import figures, history, kinds
+from tests.bench import figures, history, kinds, scale
 from tests.bench.bench import Bench
 from tests.bench.cases import Case, cases, pick
 from tests.bench.cgroups import Groups, NoGroups
@@ -33,6 +34,12 @@ from tests.tools.results import TOP
 
 OUT = TOP / ".build" / "bench"
 SHARED_MEMORY = Path("/dev/shm")
+
+
+def collections(environment: str) -> str:
+    """Where the collections of an environment with the package ansible lie; empty where there are none."""
+    found = sorted(Path(environment).resolve().glob("lib/python3*/site-packages/ansible_collections"))
+    return str(found[0].parent) if environment and found else ""
 
 
 def say(text: str) -> None:
@@ -84,11 +91,12 @@ def groups() -> Groups | None:
 def options(argv: list[str]) -> argparse.Namespace:
     given = argparse.ArgumentParser(prog="python -m tests.bench.run", description=__doc__)
     given.add_argument("--rounds", type=int, default=7)
+    given.add_argument("--turns", type=int, default=2, help="how often numbers of hosts below a thousand are run")
     given.add_argument("--cases", default="", help="words that the names of cases have, separated by commas")
     given.add_argument("--many", type=int, default=50, help="hosts of the largest cases")
-    given.add_argument("--peers", default="", help="where the peers' ansible_collections lies")
+    given.add_argument("--peers", default="", help="an environment that has the package ansible, for the peers")
     given.add_argument("--folder", type=Path, default=SHARED_MEMORY if SHARED_MEMORY.is_dir() else None)
-    given.add_argument("--no-scale", action="store_true", help="not how it goes with the number of hosts")
+    given.add_argument("--scale", choices=("none", "bounds", "all"), default="bounds", help="numbers of hosts to run")
     given.add_argument("--list", action="store_true", help="name the cases, and run none")
     return given.parse_args(argv)
 
@@ -99,23 +107,36 @@ def measured(given: argparse.Namespace, chosen: tuple[Case, ...]) -> dict[str, A
     try:
         with tempfile.TemporaryDirectory(prefix="bcd-bench-", dir=given.folder) as scratch:
             place = Path(scratch)
+            least = {scale.KIND: scale.TREES} if loads(given) else {}
             with (
-                kinds.made(place, chosen, given.peers, say) as (plays, made),
+                kinds.made(place, chosen, collections(given.peers), say, least) as (plays, made),
                 Bench(place, plays, made, held) as bench,
             ):
                 say("record what programs are asked")
                 bench.record(chosen)
                 costs = bench.rounds(chosen, given.rounds, say)
                 apart = bench.meter.apart
+                rows: list[scale.Row] = []
+                written: list[scale.Events] = []
+                if loads(given):
+                    rows, written = scale.measured(bench, place, loads(given), given.turns, say)
     finally:
         if held is not None:
             held.remove()
-    return {"costs": costs, "apart": apart}
+    return {"costs": costs, "apart": apart, "rows": rows, "events": written}
+
+
+def loads(given: argparse.Namespace) -> tuple[scale.Load, ...]:
+    """How many hosts are run, in which ways."""
+    return {"none": (), "bounds": scale.BOUNDED, "all": scale.ALL}[given.scale]
 
 
 def main(argv: list[str]) -> int:
     given = options(argv)
     chosen = pick(cases(PYTHON, given.many), given.cases)
+    if not collections(given.peers):
+        say("NO PEERS: name an environment with the package ansible by --peers, as make bench does")
+        chosen = tuple(case for case in chosen if not case.peers)
     if given.list:
         print("\n".join(case.name for case in chosen))
         return 0
@@ -132,19 +153,23 @@ def main(argv: list[str]) -> int:
     by_name = {case.name: case for case in chosen}
     costs: dict[str, list[Cost]] = found["costs"]
     results = figures.measure(figures.FIGURES, costs, by_name, found["apart"])
+    if loads(given):
+        results += scale.results(found["rows"], found["events"][-1] if found["events"] else None)
+        print(scale.shown(found["rows"], found["events"]) + "\n")
     if not given.cases:
         results.append(kinds.eight_gpus(given.folder, say))
-    return told(began, given, results, costs, by_name)
+    return told(began, given, results, found, by_name)
 
 
 def told(
     began: datetime.datetime,
     given: argparse.Namespace,
     results: list[figures.Result],
-    costs: dict[str, list[Cost]],
+    found: dict[str, Any],
     by_name: dict[str, Case],
 ) -> int:
     """Print and keep what was found; the exit status."""
+    costs: dict[str, list[Cost]] = found["costs"]
     print(figures.costs_shown(costs, by_name) + "\n")
     print(figures.shown(results) + "\n")
     raw = {name: [cost._asdict() for cost in runs] for name, runs in costs.items()}
@@ -158,10 +183,12 @@ def told(
         "raw": raw,
         "over_empty": over,
         "hosts": {name: case.hosts for name, case in by_name.items()},
+        "scale": scale.document(found["rows"], found["events"]),
     }
     print(f"kept in {history.keep(OUT, run)}, with the history beside it: history.svg")
     broken = [result.figure.name for result in results if result.holds is False]
     missing = [result.figure.name for result in results if result.holds is None]
+    print("passes over assignments have a bench of their own: make bench-holds")
     if broken:
         print("BROKEN BOUNDS: " + "; ".join(broken))
     if missing:

@@ -134,9 +134,9 @@ def peers_work(scratch: Path, trees: Path, collections: str, book: str) -> str:
     return tree
 
 
-def hostvars(kind: Kind, holders: dict[str, int], count: int) -> dict[str, dict[str, Any]]:
-    """The variables of the first `count` hosts of a kind, with the way into each."""
+def hostvars(kind: Kind, holders: dict[str, int]) -> dict[str, dict[str, Any]]:
+    """The variables of the hosts of a kind, with the way into each."""
     found = {}
-    for name, tree in list(kind.trees.items())[:count]:
+    for name, tree in kind.trees.items():
         found[name] = {"room_tree": tree, "room_holder": holders[tree], **kind.variables.get(name, {})}
     return found

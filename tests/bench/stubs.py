@@ -14,6 +14,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import shlex
 from collections.abc import Iterable
 from pathlib import Path
@@ -24,6 +25,8 @@ from tests.sim.standins import JOURNAL
 FOLDER = "/var/lib/bench"
 ASKED, CALLS, UNKNOWN = (f"{FOLDER}/{name}" for name in ("asked.jsonl", "calls", "unknown"))
 PROGRAMS = "/usr/local/sbin"
+# Where a question's own files lie, by a name that is new each time; as a pattern of the shell.
+OWN_FOLDER, ANY_FOLDER = re.compile(r"bcd-ask-\w{8}"), "bcd-ask-????????"
 BETWEEN, INPUT = "\x1f", "\x1e"  # between two words; before what came on standard input
 RECORDER = """#!/.sim/python -IS
 import io, json, os, sys
@@ -62,6 +65,7 @@ given = "" if os.isatty(0) else sys.stdin.read()
 sys.stdin = io.StringIO(given)
 before = files()
 rc, out, err = standins.play("/", name, sys.argv[1:])
+os.unlink(standins.JOURNAL)  # what stands there was no recorder's
 after = files()
 changed = {path: what(path) for path in sorted(after) if before.get(path) != after[path]}
 line = {"argv": [name, *sys.argv[1:]], "input": given, "rc": rc, "out": out, "err": err, "changed": changed,
@@ -120,7 +124,8 @@ def answers(calls: Iterable[dict[str, Any]]) -> dict[str, dict[tuple[str, str], 
         name, *words = call["argv"]
         changed = json.dumps(call["changed"])
         answer = Answer(call["rc"], call["out"], call["err"], changed, tuple(call["gone"]))
-        found.setdefault(name, {}).setdefault((BETWEEN.join(words), call["input"].rstrip("\n")), []).append(answer)
+        said = OWN_FOLDER.sub(ANY_FOLDER, BETWEEN.join(words))
+        found.setdefault(name, {}).setdefault((said, call["input"].rstrip("\n")), []).append(answer)
     for by_words in found.values():
         for key, several in by_words.items():
             if len(set(several)) == 1:
@@ -134,7 +139,8 @@ def script(name: str, by_words: dict[tuple[str, str], list[Answer]], folder: Pat
     lines = [HEAD.format(between=BETWEEN, name=name, calls=CALLS)]
     lines.append('in=$(cat)\ncase "$*' + INPUT + '$in" in\n' if takes_input else 'case "$*" in\n')
     for (words, given), several in by_words.items():
-        lines.append(shlex.quote(words + (INPUT + given if takes_input else "")) + ")\n")
+        said = words + (INPUT + given if takes_input else "")
+        lines.append(ANY_FOLDER.join(shlex.quote(part) for part in said.split(ANY_FOLDER)) + ")\n")
         if len(several) == 1:
             lines.append(_answer(several[0], folder) + ";;\n")
             continue

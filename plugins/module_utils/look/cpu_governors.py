@@ -5,8 +5,6 @@
 
 from __future__ import annotations
 
-import re
-
 from ..core.host import Host
 
 CPUS = "/sys/devices/system/cpu"
@@ -18,7 +16,8 @@ def governors(host: Host, online: list[int], wanted: str) -> list[tuple[list[int
     Last what their driver offers, which is read only where the governor is not the wanted one; None: it does not say.
     """
     shared: dict[str, list[int]] = {}
-    numbers = sorted(int(name[3:]) for name in host.names(CPUS) if re.fullmatch(r"cpu\d+", name))
+    names = [name[3:] for name in host.names(CPUS) if name.startswith("cpu")]
+    numbers = sorted(int(name) for name in names if name.isdecimal())
     for number in numbers:
         if not online or number in online:
             place = host.link(f"{CPUS}/cpu{number}/cpufreq") or f"cpu{number}"

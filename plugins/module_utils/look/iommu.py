@@ -5,15 +5,16 @@
 
 from __future__ import annotations
 
-import re
-
 from ..core.host import Host
 
 
 def vendor(host: Host) -> str:
     """The first vendor_id of /proc/cpuinfo, which also shows every CPU's frequency; "" when no CPU has one."""
-    found = re.search(r"^vendor_id\s*:\s*(\S+)", host.read("/proc/cpuinfo") or "", re.MULTILINE)
-    return found.group(1) if found else ""
+    for line in (host.read("/proc/cpuinfo") or "").splitlines():
+        name, _colon, value = line.partition(":")
+        if name.rstrip() == "vendor_id" and value.strip():
+            return value.split()[0]
+    return ""
 
 
 def has_groups(host: Host) -> bool:

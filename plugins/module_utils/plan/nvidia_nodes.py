@@ -5,8 +5,6 @@
 
 from __future__ import annotations
 
-import re
-
 CONTROL, CONTROL_MINOR = "/dev/nvidiactl", 255
 MODESET, MODESET_MINOR = "/dev/nvidia-modeset", 254  # without it containers have no Vulkan
 UVM_NODES = (("/dev/nvidia-uvm", 0), ("/dev/nvidia-uvm-tools", 1))
@@ -16,9 +14,8 @@ UVM_NAME = "nvidia-uvm"
 
 def parse_majors(text: str) -> dict[str, int]:
     """/proc/devices: character devices, `195 nvidia` a line, up to the block devices."""
-    return {
-        name: int(number) for number, name in re.findall(r"^\s*(\d+) (\S+)$", text.partition("Block")[0], re.MULTILINE)
-    }
+    lines = [line.split() for line in text.partition("Block")[0].splitlines()]
+    return {line[1]: int(line[0]) for line in lines if len(line) == 2 and line[0].isdecimal()}
 
 
 def major_of(majors: dict[str, int], names: tuple[str, ...]) -> int | None:

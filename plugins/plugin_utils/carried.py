@@ -14,19 +14,22 @@ from __future__ import annotations
 import os
 import zlib
 
+from ..module_utils.plan.installed import RECORD
 from . import carried_start
-from .program import parts
+from .program import parts, program
 
 # Run by `python3 -I -c`: it reads a line with a length, then as much text, and runs that.
 START = "import sys;i=sys.stdin.buffer;exec(i.read(int(i.readline())))"
+ANSWER = START + ";from bcd.front.for_controller import run;sys.exit(run())"
 TOO_OLD = carried_start.TOO_OLD
 
 
 def payload() -> bytes:
-    """The start, and every part of the program: what stands before the request."""
+    """The start, every part of the program, and its digest as where it is installed: what stands before the request."""
     with open(os.path.splitext(carried_start.__file__)[0] + ".py", "rb") as source:
         start = source.read()
-    packed = {name: zlib.compress(text) for name, text in sorted(parts().items())}
+    files = {**parts(), RECORD: program().sha256.encode()}
+    packed = {name: zlib.compress(text) for name, text in sorted(files.items())}
     index = "".join(f"{name} {len(data)}\n" for name, data in packed.items())
     head = f"{len(start)}\n".encode() + start + f"{len(packed)}\n{index}".encode()
     return head + b"".join(packed.values())

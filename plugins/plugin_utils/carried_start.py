@@ -15,6 +15,7 @@ from _frozen_importlib import ModuleSpec  # what importlib.machinery has, withou
 
 OLDEST = (3, 9)
 TOO_OLD = 96  # status
+ABOVE = "carried/"  # in the names of its files, where a folder would be
 
 
 class Carried:
@@ -28,7 +29,9 @@ class Carried:
         place = name.replace(".", "/")
         for file, is_package in ((place + ".py", False), (place + "/__init__.py", True)):
             if file in self.parts:
-                return ModuleSpec(name, self, origin=file, is_package=is_package)  # type: ignore[arg-type]
+                spec = ModuleSpec(name, self, origin=ABOVE + file, is_package=is_package)  # type: ignore[arg-type]
+                spec.has_location = True  # so that it has a __file__
+                return spec
         return None
 
     def create_module(self, spec: ModuleSpec) -> None:
@@ -36,8 +39,14 @@ class Carried:
 
     def exec_module(self, module: object) -> None:
         """Run its code."""
-        file = module.__spec__.origin  # type: ignore[attr-defined]
-        exec(compile(zlib.decompress(self.parts[file]), file, "exec", dont_inherit=True), module.__dict__)  # noqa: S102
+        file = module.__file__  # type: ignore[attr-defined]
+        exec(compile(self.get_data(file), file, "exec", dont_inherit=True), module.__dict__)  # noqa: S102
+
+    def get_data(self, path: str) -> bytes:
+        """What a file holds; raises OSError where there is none."""
+        if path[: len(ABOVE)] != ABOVE or path[len(ABOVE) :] not in self.parts:
+            raise FileNotFoundError(path)
+        return zlib.decompress(self.parts[path[len(ABOVE) :]])
 
 
 def read(source: object) -> dict[str, bytes]:

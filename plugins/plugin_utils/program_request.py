@@ -1,7 +1,7 @@
 # Copyright (c) 2026 bettercompute
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A pass asked of the program that is installed on a host: the request, and what came back (see front/for_controller).
+"""A pass asked of the program on a host: the request, and what came back (see front/for_controller).
 
 The controller does with options and result what a module's AnsibleModule does on the host: it validates the one, and
 puts `invocation` into the other and takes secrets out of it.
@@ -19,6 +19,7 @@ from ansible.module_utils.common.parameters import remove_values
 from ..module_utils.plan.installed import ANOTHER, REQUEST, SCRIPT
 from ..module_utils.plan.plain_text import plain_lines
 from ..module_utils.plan.release import VERSION
+from .carried import TOO_OLD
 
 COMMAND = f"{SCRIPT} {REQUEST}"
 NOT_THERE = (126, 127)  # of a shell: it cannot be run, and there is none
@@ -58,7 +59,7 @@ def request(module: str, params: Mapping[str, Any], check: bool, code: str) -> b
 
 def answer(rc: int, stdout: str, stderr: str) -> tuple[dict[str, Any], list[str], int]:
     """The result, all lines of the output, and which of them it came in. Raises Unanswered."""
-    if rc in (*NOT_THERE, ANOTHER, CALLED_WRONGLY) and not stdout.strip():
+    if rc in (*NOT_THERE, ANOTHER, CALLED_WRONGLY, TOO_OLD) and not stdout.strip():
         raise Unanswered("")
     lines = stdout.splitlines()
     for number, line in enumerate(lines):

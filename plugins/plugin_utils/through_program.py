@@ -1,18 +1,20 @@
 # Copyright (c) 2026 bettercompute
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The action of a module whose pass goes through the program bcd, where that is installed on the host as it is here.
+"""The action of a module whose pass goes through the program bcd: where that is installed on the host as it is here, by
+one command and with nothing sent but the request; elsewhere carried to the host's Python with it (see carried.py).
 
-One command then, and no module is built, sent or compiled. Everywhere else, and wherever it cannot be known that all is
-as the module would have it, the module runs. All that Ansible does with a module's result it does with the program's:
-this action only says that the module is the request and its interpreter the program.
+So no module is built, and none compiled. Where the request cannot come on standard input, and wherever it cannot be
+known that all is as the module would have it, the module runs. All that Ansible does with a module's result it does
+with the program's: this action only says that the module is the request and its interpreter the program.
 """
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from shlex import quote
 from typing import Any, NamedTuple
 
 from ansible import constants
@@ -20,6 +22,8 @@ from ansible.errors import AnsibleActionFail
 from ansible.module_utils.parsing.convert_bool import boolean
 from ansible.plugins.action.normal import ActionModule as Normal
 
+from ..module_utils.plan.installed import SCRIPT
+from .carried import ANSWER, payload
 from .once_a_run import once
 from .program import program
 from .program_marks import Marks
@@ -35,67 +39,89 @@ except ImportError:
 
 CHOICE = "bcd_program_pass"
 AUTO = "auto"
-FOLDER = "bcd-program"  # in Ansible's own of this run
+INSTALLED, CARRIED = "bcd-program", "bcd-carried"  # in Ansible's own folder of this run
+ANY_MODULE = "ansible.builtin.ping"  # where a Python is that runs it, ours is
+
+
+class Way(NamedTuple):
+    """One way to have the program make the pass on a host, and the marks of those on which it does not.
+
+    `data` is what the host reads; `words` the command, which needs the host's Python before it if not `is_complete`.
+    """
+
+    name: str
+    host: str
+    marks: Marks
+    data: bytes
+    words: str
+    is_complete: bool
 
 
 class Asked(NamedTuple):
     """What the program is asked, and what is to be done with its answer."""
 
+    host: str
     data: bytes
     valid: Valid
     tells_invocation: bool
-    marks: Marks
-    host: str
+    is_wanted: bool  # by the host's variable, wherever else it was not found
 
 
 class ThroughProgram(Normal):
-    """Runs the module `MODULE` of these options, by the program or by itself."""
+    """Runs the module `MODULE` of these options: by the program that is installed, one that is carried, or itself."""
 
     MODULE = ""
     OPTIONS: Mapping[str, Any] = {}
     RULES: Mapping[str, Any] = {}
     _asked: Asked | None = None
+    _way: Way | None = None
+    _command = ""
 
     def _execute_module(self, *words: Any, **named: Any) -> Any:
         """The result, of the program or of the module."""
-        variables = named.get("task_vars") or {}
-        asked = self._request(variables)
-        if asked is None:
-            return super()._execute_module(*words, **named)
-        self._asked = asked
-        try:
-            result = super()._execute_module(*words, **named)
-            asked.marks.present()
-            return result
-        except Unanswered as fault:
-            asked.marks.absent(asked.host)
-            if fault.why:
-                self._display.warning(
-                    f"{asked.host}: the program bcd that is installed there gave no result of {self.MODULE}: "
-                    f"{fault.why}. "
-                    f"The module makes the pass again, upon what it has done: see why, or set {CHOICE}: false"
-                )
-        finally:
-            self._asked = None
+        asked = self._asked = self._request(named.get("task_vars") or {})
+        for way in () if asked is None else _ways(asked):
+            self._way = way
+            try:
+                result = super()._execute_module(*words, **named)
+                way.marks.present()
+                return result
+            except Unanswered as fault:
+                way.marks.absent(way.host)
+                if fault.why:
+                    self._display.warning(
+                        f"{way.host}: the program bcd that is {way.name} there gave no result of {self.MODULE}: "
+                        f"{fault.why}. The pass is made again, upon what it has done: see why, or set {CHOICE}: false"
+                    )
+            finally:
+                self._way = None
         return super()._execute_module(*words, **named)
 
     def _configure_module(self, module_name: str, module_args: dict[str, Any], task_vars: dict[str, Any]) -> Any:
         """The module as it is to be run: the request."""
-        if self._asked is None:
+        way = self._way
+        if way is None:
             return super()._configure_module(module_name, module_args, task_vars)
-        shebang = f"#!{COMMAND}"  # of messages alone: the command is given below
+        self._command = way.words if way.is_complete else f"{self._interpreter(task_vars)} {way.words}"
+        shebang = f"#!{SCRIPT}"  # of messages alone: the command is given below
         if _BuiltModule is None:
-            return "new", shebang, self._asked.data, COMMAND
+            return "new", shebang, way.data, SCRIPT
         built = _BuiltModule(
-            b_module_data=self._asked.data, module_style="new", shebang=shebang, serialization_profile="legacy"
+            b_module_data=way.data, module_style="new", shebang=shebang, serialization_profile="legacy"
         )
-        return built, COMMAND
+        return built, SCRIPT
+
+    def _interpreter(self, task_vars: dict[str, Any]) -> str:
+        """The words that call the host's Python for modules, as Ansible finds it for this task."""
+        found = super()._configure_module(ANY_MODULE, {}, task_vars)
+        shebang: str = found[1] if _BuiltModule is None else found[0].shebang
+        return shebang[2:].strip()
 
     def _low_level_execute_command(self, cmd: str, *words: Any, **named: Any) -> Any:
         """What a command did; the program's with its result made a module's. Raises Unanswered."""
-        if self._asked is None:
+        if self._way is None or self._asked is None:
             return super()._low_level_execute_command(cmd, *words, **named)
-        done = super()._low_level_execute_command(COMMAND, *words, **named)
+        done = super()._low_level_execute_command(self._command, *words, **named)
         result, lines, place = answer(done["rc"], done["stdout"], done["stderr"])
         params, secret = self._asked.valid
         lines[place] = json.dumps(as_module(result, params if self._asked.tells_invocation else None, secret))
@@ -106,10 +132,7 @@ class ThroughProgram(Normal):
         wanted = choice(self._templar.template(variables.get(CHOICE, AUTO)))
         if wanted is False or not self._may_ask():
             return None
-        marks = Marks(os.path.join(constants.DEFAULT_LOCAL_TMP, FOLDER))
         host = str(self._task.delegate_to or variables.get("inventory_hostname", ""))
-        if marks.is_absent(host) or not (wanted or marks.should_ask(host)):
-            return None
         internal: dict[str, Any] = {}
         self._update_module_args(self._task.action, internal, variables)
         if internal.get("_ansible_tracebacks_for"):  # where in a module a failure was made is its own to say
@@ -117,9 +140,9 @@ class ThroughProgram(Normal):
         valid = validated(plain(self._task.args), self.OPTIONS, self.RULES)
         if valid is None:
             return None
-        code = once(constants.DEFAULT_LOCAL_TMP, "bcd-program-code", _code).decode()
+        code = _once("code", _code).decode()
         data = request(self.MODULE, valid.params, internal["_ansible_check_mode"], code)
-        return Asked(data, valid, internal.get("_ansible_inject_invocation", True), marks, host)
+        return Asked(host, data, valid, internal.get("_ansible_inject_invocation", True), bool(wanted))
 
     def _may_ask(self) -> bool:
         """Whether a program there can do all that the module would, as this task is to be run."""
@@ -129,6 +152,20 @@ class ThroughProgram(Normal):
         self._compute_environment_string(environment)
         # The request comes on standard input, as a module does that is pipelined.
         return not environment and self._is_pipelining_enabled("new")
+
+
+def _ways(asked: Asked) -> Iterator[Way]:
+    """By which ways the host is to be asked, the cheapest first; each is looked for once it is its turn."""
+    host, data = asked.host, asked.data
+    here, carried = (Marks(os.path.join(constants.DEFAULT_LOCAL_TMP, folder)) for folder in (INSTALLED, CARRIED))
+    if not here.is_absent(host) and (asked.is_wanted or here.should_ask(host)):
+        yield Way("installed", host, here, data, COMMAND, True)
+    if not carried.is_absent(host):
+        yield Way("carried", host, carried, _once("payload", payload) + data, f"-I -c {quote(ANSWER)}", False)
+
+
+def _once(name: str, make: Callable[[], bytes]) -> bytes:
+    return once(constants.DEFAULT_LOCAL_TMP, f"bcd-program-{name}", make)
 
 
 def _code() -> bytes:

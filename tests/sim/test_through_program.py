@@ -141,8 +141,13 @@ def test_results_are_the_modules_key_by_key(seed: str, tmp_path: Path) -> None:
     hosts = Fleet(
         tmp_path,
         seed,
-        {"program": {"sim_user": "admin"}, "module": {"sim_user": "admin", "bcd_program_pass": False}},
+        {
+            "program": {"sim_user": "admin"},
+            "carried": {"sim_user": "admin"},
+            "module": {"sim_user": "admin", "bcd_program_pass": False},
+        },
     )
+    hosts.hosts["carried"].remove(BCD)
     tasks = [
         {"name": f"task {number}", "ignore_errors": True, "register": f"result_{number}", **task}
         for number, task in enumerate([*ASKS, *LEAVES])
@@ -151,8 +156,9 @@ def test_results_are_the_modules_key_by_key(seed: str, tmp_path: Path) -> None:
     defaults = {"group/bettercompute.bcd.all": {"max_disruption": "service"}}
     played = hosts.run(tasks, "--diff", become=True, module_defaults=defaults)
     found = hosts.results(played)
-    for ours, theirs in zip(found["program"], found["module"]):
-        assert ours == theirs
+    for installed, carried, theirs in zip(found["program"], found["carried"], found["module"]):
+        assert installed == theirs
+        assert carried == theirs
     registered = found["program"][-1][2]["msg"]
     assert len(registered) == len(tasks) - 1
     assert registered[3]["diff"]
@@ -165,9 +171,7 @@ def test_results_are_the_modules_key_by_key(seed: str, tmp_path: Path) -> None:
     assert "node-unprivileged" in registered[12]["msg"]
     assert hosts.asked("program") == ["request"] * (len(ASKS) + 1)  # one is a loop of two
     assert hosts.asked("module") == []
-    assert hosts.hosts["program"].read("/proc/sys/vm/swappiness") == hosts.hosts["module"].read(
-        "/proc/sys/vm/swappiness"
-    )
+    assert {host.read("/proc/sys/vm/swappiness") for host in hosts.hosts.values()} == {"10\n"}
     assert played.err == ""
 
 
@@ -229,7 +233,7 @@ def test_where_the_program_gives_no_result_the_module_does(seed: str, tmp_path: 
     assert "talks: the program bcd that is installed there gave no result of host_section: it ended with" in warned
     assert "killed: the program bcd that is installed there gave no result of host_section: it ended with" in warned
     assert warned.count("gave no result") == 2
-    assert "The module makes the pass again, upon what it has done: see why, or set bcd_program_pass: false" in warned
+    assert "The pass is made again, upon what it has done: see why, or set bcd_program_pass: false" in warned
 
 
 @pytest.mark.newest_core

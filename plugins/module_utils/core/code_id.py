@@ -37,9 +37,8 @@ def _of_zip(archive: str) -> str:
 
 def _of_program() -> str:
     folder = __file__.rpartition("/core/")[0].rpartition("/")[0]
-    try:
-        with open(f"{folder}/{RECORD}", encoding="ascii") as source:
-            found = source.read(LONGEST + 2).strip()
-    except (OSError, ValueError):
+    try:  # a program that is carried to a host has its record in memory
+        found = __loader__.get_data(f"{folder}/{RECORD}").decode("ascii").strip()  # type: ignore[name-defined]
+    except (AttributeError, OSError, ValueError):
         return ""
     return found if len(found) == LONGEST and DIGITS.issuperset(found) else ""

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 bettercompute
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A pass that Ansible has the installed program make in place of a module: the request comes on standard input.
+"""A pass that Ansible has the program make in place of a module: the request comes on standard input.
 
 The request is a JSON object with the `version` and the `code` (the digest of the program's zip) of the collection that
 asks, the `module` by its name, its `params`, complete and validated, and `check`. The answer is one line of JSON, an
@@ -10,11 +10,11 @@ object with the module's result as `bcd_answer`. Another version or other code a
 
 from __future__ import annotations
 
-import os
 import sys
 
+from ..core.code_id import code_id
 from ..core.json_text import dumps, loads
-from ..plan.installed import ANOTHER, RECORD
+from ..plan.installed import ANOTHER
 from ..plan.release import VERSION
 from .exit_status import CONVERGED, USAGE
 from .result import valid
@@ -31,7 +31,7 @@ def run() -> int:
     """Answer the request on standard input; the exit status. A fault of the code itself is raised."""
     try:
         asked = loads(sys.stdin.buffer.read().decode())
-        same = (asked["version"], asked["code"]) == (VERSION, own_code())
+        same = (asked["version"], asked["code"]) == (VERSION, code_id())
         module, params, check = asked["module"], {**asked["params"]}, asked["check"]
     except (AttributeError, ValueError, KeyError, TypeError, RecursionError):
         sys.stderr.write(BAD)
@@ -54,13 +54,3 @@ def result_of(module: str, params: Mapping[str, Any], check: bool) -> dict[str, 
 
         return holds_result(params, check)
     return None
-
-
-def own_code() -> str:
-    """The digest of the zip that the code which runs was unpacked from; "" where that is not recorded."""
-    folder = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-    try:
-        with open(os.path.join(folder, RECORD), "rb") as record:
-            return record.read().decode().strip()
-    except (OSError, ValueError):
-        return ""

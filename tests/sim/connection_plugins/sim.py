@@ -67,6 +67,7 @@ from tests.sim.paths import inside
 
 display = Display()
 ANOTHER_UID = "1000"
+HOOKED = "/.sim/venv/bin/python"
 
 
 class Connection(Local):
@@ -129,10 +130,12 @@ class Connection(Local):
         if self.default_user != "root" and not (self.become and "BECOME-SUCCESS" in cmd):
             account = self.get_option("account")
             words += ["--account", str(account)] if account else ["--uid", ANOTHER_UID]
-        return shlex.join([*words, "--", "/bin/sh", "-c", cmd])
+        # A Python that heeds no variable has the hook by this one, which is the same.
+        return shlex.join([*words, "--", "/bin/sh", "-c", cmd.replace(f"{self._python()} -I ", f"{HOOKED} -I ")])
 
     def _mapped(self, cmd: str, in_data: bytes | None) -> str:
         """No namespace: only pipelined modules, with the hook that maps the host into the tree."""
+        cmd = cmd.replace(f"{self._python()} -I ", f"{self._python()} ")  # else it would heed no hook
         words = shlex.split(cmd)
         script = words[-1] if words[:2] == ["/bin/sh", "-c"] else cmd
         if "/usr/local/sbin/bcd request" in script:

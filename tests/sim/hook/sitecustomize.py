@@ -72,6 +72,14 @@ class Finder:
         return None
 
 
+class Finders(list[Any]):
+    """sys.meta_path, with the simulator's finder before any that is put first."""
+
+    def insert(self, index: Any, finder: Any) -> None:
+        """Put one in, behind the first."""
+        super().insert(max(int(index), 1), finder)
+
+
 def refuse(why: str) -> None:
     """End the module with a failure that Ansible understands."""
     sys.stdout.write(json.dumps({"failed": True, "msg": why}) + "\n")
@@ -93,4 +101,4 @@ def uname() -> os.uname_result:
 REAL_UNAME = os.uname
 os.uname = uname
 sim_compiled.keep_in(COMPILED)
-sys.meta_path.insert(0, Finder())
+sys.meta_path = Finders([Finder(), *sys.meta_path])

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -47,7 +48,21 @@ def test_what_is_not_carried_is_not_found_and_the_librarys_own_is() -> None:
 
 def test_a_fault_in_a_part_names_its_file_and_line() -> None:
     done = start("", ";from bcd.core.host import Host;Host.ask(None,None)")
-    assert b'File "bcd/core/host.py", line ' in done.stderr
+    assert b'File "carried/bcd/core/host.py", line ' in done.stderr
+
+
+def test_it_is_the_same_code_as_where_it_is_installed() -> None:
+    done = start("", ";from bcd.core.code_id import code_id;print(code_id())")
+    assert done.stdout.decode().strip() == program.program().sha256
+
+
+def test_it_answers_a_request_of_its_own_code_alone() -> None:
+    asked = {"version": program.VERSION, "module": "host_plan", "params": {}, "check": True}
+    for code, more, status in (("0" * 64, {}, 69), (program.program().sha256, {"params": 3}, 64)):
+        words = [sys.executable, "-I", "-c", carried.ANSWER]
+        text = json.dumps({**asked, "code": code, **more}).encode()
+        done = subprocess.run(words, input=carried.payload() + text, capture_output=True, check=False)
+        assert (done.returncode, done.stdout) == (status, b"")
 
 
 def test_the_same_code_is_the_same_bytes() -> None:

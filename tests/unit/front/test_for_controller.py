@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from ansible_collections.bettercompute.bcd.plugins.module_utils.core import code_id
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core import host as machine
 from ansible_collections.bettercompute.bcd.plugins.module_utils.front import (
     cli,
@@ -43,7 +44,7 @@ def host(monkeypatch: pytest.MonkeyPatch) -> FakeHost:
     for module in (machine, section, holds):
         monkeypatch.setattr(module, "Host", lambda: fake)
     monkeypatch.setattr(opening, "only_pass", unlocked)
-    monkeypatch.setattr(for_controller, "own_code", lambda: CODE)
+    monkeypatch.setattr(for_controller, "code_id", lambda: CODE)
     return fake
 
 
@@ -119,10 +120,10 @@ def test_params_that_are_none_end_as_called_wrongly(ask: Any, host: FakeHost, pa
 
 
 def test_its_code_is_what_its_folder_was_unpacked_from(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(for_controller, "__file__", str(tmp_path / "0.1.0/bcd/front/for_controller.py"))
-    assert for_controller.own_code() == ""
+    monkeypatch.setattr(code_id, "__file__", str(tmp_path / "0.1.0/bcd/core/code_id.py"))
+    assert code_id.code_id() == ""
     (tmp_path / "0.1.0").mkdir()
     (tmp_path / "0.1.0/program.sha256").write_text(CODE + "\n", encoding="ascii")
-    assert for_controller.own_code() == CODE
+    assert code_id.code_id() == CODE
     (tmp_path / "0.1.0/program.sha256").write_bytes(b"\xff")
-    assert for_controller.own_code() == ""
+    assert code_id.code_id() == ""

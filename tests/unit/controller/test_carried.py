@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.release import VERSION
 from ansible_collections.bettercompute.bcd.plugins.plugin_utils import carried, program
 from ansible_collections.bettercompute.bcd.plugins.plugin_utils.once_a_run import once
 
@@ -32,7 +33,7 @@ def test_a_python_without_the_program_runs_it_and_leaves_it_the_request(python: 
         pytest.skip("the oldest Python's environment is not made: make .build/host-oldest/.ready")
     done = start("", SAYS, python)
     assert (done.returncode, done.stderr) == (0, b"")
-    assert done.stdout == f"bcd {program.VERSION}\nthe request\n".encode()
+    assert done.stdout == f"bcd {VERSION}\nthe request\n".encode()
 
 
 def test_a_python_that_is_too_old_says_so_and_runs_nothing() -> None:
@@ -57,7 +58,7 @@ def test_it_is_the_same_code_as_where_it_is_installed() -> None:
 
 
 def test_it_answers_a_request_of_its_own_code_alone() -> None:
-    asked = {"version": program.VERSION, "module": "host_plan", "params": {}, "check": True}
+    asked = {"version": VERSION, "module": "host_plan", "params": {}, "check": True}
     for code, more, status in (("0" * 64, {}, 69), (program.program().sha256, {"params": 3}, 64)):
         words = [sys.executable, "-I", "-c", carried.ANSWER]
         text = json.dumps({**asked, "code": code, **more}).encode()

@@ -13,6 +13,8 @@ from ..plan.gpu import MODES
 from ..plan.gpu_sharing_daemon import ASK, CONTROL, questions
 from ..plan.gpu_sharing_seen import QUERIED, Card, Rival, Seen
 from ..plan.gpu_sharing_service import SERVICE, Limits, Programs
+from ..plan.smi import LAYOUTS
+from ..plan.smi import query as asking
 from . import mps_rivals, mps_said, smi
 from .each_gpu import Row, each_gpu
 
@@ -51,11 +53,9 @@ def mig_modes(host: Host, seen: tuple[Seen, ...]) -> dict[str, str]:
     """MIG modes by UUID as mig-layout leaves them, where its steps decide that: known only after them."""
     if not any(is_known(card) and card.mig in MODES for _gpu, card in seen):
         return {}
-    from ..plan.mig_state import QUERIED as ASKED
-
-    if not host.foretells(smi.question(ASKED)):
+    if not host.foretells(asking(LAYOUTS)):
         return {}
-    return {row["uuid"]: row["mig.mode.current"] for row in smi.told(host, ASKED)}
+    return {row["uuid"]: row["mig.mode.current"] for row in smi.told(host, LAYOUTS)}
 
 
 def rivals(host: Host) -> tuple[Rival, ...]:

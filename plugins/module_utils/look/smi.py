@@ -14,13 +14,11 @@ import re
 from ..core.errors import StepFailed
 from ..core.host import Host
 from ..core.plan import Answer
-from ..plan.gpu import Gpu
-from ..plan.smi import FABRIC_FROM, NAMES, SMI, TOGETHER, WITH_FABRIC
+from ..plan.smi import FABRIC_FROM, SMI, TOGETHER, WITH_FABRIC
 from ..plan.smi import query as question
 
 TIMEOUT = 60.0  # seconds: a driver that does not fit its GPU makes nvidia-smi hang
 NO_GPU = re.compile(r"No devices (?:were )?found\.?")
-GPUS = (*NAMES, "count")
 # Words of every text in which it tells of a fault or of nothing; an answer without them is plainly one.
 TELLING = re.compile(r"Unable to|Failed to|couldn't|[Mm]ismatch|Insufficient Permissions|Not? .*[Ff]ound")
 BRANCH = re.compile(r" (\d+)\.\d[\d.]* ")
@@ -130,10 +128,3 @@ def parse_csv(text: str, fields: tuple[str, ...]) -> Rows:
             raise StepFailed(f"nvidia-smi prints {quoted(line)}, not the {len(fields)} values that were asked for")
         rows.append({field: cell.strip() for field, cell in zip(fields, cells)})
     return tuple(rows)
-
-
-def gpus(host: Host) -> tuple[Gpu, ...]:
-    """The GPUs that the driver runs, by index, one that does not answer among them; none is ()."""
-    from .each_gpu import each_gpu  # it asks with this file's `told`
-
-    return tuple(gpu for gpu, _row in each_gpu(host, GPUS))

@@ -15,7 +15,7 @@ from .systemd_seen import Systemd, UnitFile
 if TYPE_CHECKING:
     from .mig import ComputeInstance, GpuInstance, Offered, Placements
 
-QUERIED = (*smi.NAMES, "mig.mode.current", "mig.mode.pending", "driver_version")
+QUERIED = smi.LAYOUTS
 
 
 class Shown(NamedTuple):

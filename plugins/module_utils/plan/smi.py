@@ -15,6 +15,7 @@ CSV = "--format=csv,noheader,nounits"
 NAMES = ("index", "uuid", "pci.bus_id", "name")  # the fields that a line about each GPU begins with
 FABRIC = ("index", "uuid", "fabric.state", "fabric.status")
 MODES = ("index", "uuid", "mig.mode.current")  # as they are now, whatever mig-layout is about to change
+LAYOUTS = (*NAMES, "mig.mode.current", "mig.mode.pending", "driver_version")  # mig-layout's: as it leaves them
 # What the units ask of GPUs, together: none of it changes but by someone's will. A driver that does not know one of
 # the fields answers none of them.
 TOGETHER = (

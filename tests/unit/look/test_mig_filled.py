@@ -9,11 +9,12 @@ import pytest
 
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.errors import StepFailed
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.plan import Answer
-from ansible_collections.bettercompute.bcd.plugins.module_utils.look import smi
+from ansible_collections.bettercompute.bcd.plugins.module_utils.look.each_gpu import each_gpu
 from ansible_collections.bettercompute.bcd.plugins.module_utils.look.mig import Tables, parse_lgi
 from ansible_collections.bettercompute.bcd.plugins.module_utils.look.mig_filled import Devices
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.gpu import Gpu
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.mig import GpuInstance
+from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.smi import NAMES
 from tests.captures import session
 from tests.gpu.fake import GpuHost, gpu_host
 from tests.gpu.model import Fault, Machine
@@ -57,7 +58,7 @@ def test_a_recorded_machine_of_whole_instances() -> None:
 def test_it_tells_what_the_table_of_compute_instances_tells_and_is_asked_once() -> None:
     host = parted("H100-80GB", "H100-80GB")
     tables, devices = Tables(host), Devices(host)
-    for gpu in smi.gpus(host):
+    for gpu, _row in each_gpu(host, NAMES):
         told = devices.filling(gpu, tables.gpu_instances(gpu.index))
         listed = {(ci.gi, ci.profile_name) for ci in tables.compute_instances(gpu.index)}
         assert {(ci.gi, ci.profile_name) for ci in told} == listed
@@ -84,7 +85,7 @@ def test_a_listing_that_fails_is_asked_once_and_tells_nothing() -> None:
     host = parted("H100-80GB", "H100-80GB")
     host.machine.faults.append(Fault("-L", rc=255, text="Unknown Error\n"))
     devices, tables = Devices(host), Tables(host)
-    for gpu in smi.gpus(host):
+    for gpu, _row in each_gpu(host, NAMES):
         with pytest.raises(StepFailed, match="Unknown Error"):
             devices.filling(gpu, tables.gpu_instances(gpu.index))
     assert host.asked.count(("nvidia-smi", "-L")) == 1

@@ -16,6 +16,7 @@ from ansible_collections.bettercompute.bcd.plugins.module_utils.core.errors impo
     StepFailed,
     Unreadable,
 )
+from ansible_collections.bettercompute.bcd.plugins.module_utils.core.host import Host
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.plan import Answer
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.predict import PredictedHost
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.step import Effect, command_line, run
@@ -36,6 +37,12 @@ VERSION = "/proc/driver/nvidia/version"
 LOADED = "NVRM version: NVIDIA UNIX x86_64 Kernel Module  550.127.05  Tue Oct  8 16:30:26 UTC 2024\n"
 OLDER = "NVRM version: NVIDIA UNIX x86_64 Kernel Module  470.256.02  Thu May  2 14:37:44 UTC 2024\n"
 FOUR = ("index", "uuid", "pci.bus_id", "name")
+NAMED = (*FOUR, "count")
+
+
+def gpus(host: Host) -> tuple[Gpu, ...]:
+    """The GPUs, one that does not answer among them."""
+    return tuple(gpu for gpu, _row in each_gpu(host, NAMED))
 
 
 def saying(*answers: Answer) -> FakeHost:
@@ -45,9 +52,9 @@ def saying(*answers: Answer) -> FakeHost:
 
 
 def of_fields(answer: Answer, argv: tuple[str, ...]) -> Answer:
-    """An answer whose rows are those of smi.GPUS, as nvidia-smi gives it to the fields that are asked for."""
-    rows = [dict(zip(smi.GPUS, line.split(", "))) for line in answer.out.splitlines()]
-    if not all(len(row) == len(smi.GPUS) for row in rows):
+    """An answer whose rows are those of NAMED, as nvidia-smi gives it to the fields that are asked for."""
+    rows = [dict(zip(NAMED, line.split(", "))) for line in answer.out.splitlines()]
+    if not all(len(row) == len(NAMED) for row in rows):
         return answer
     asked = argv[1].partition("=")[2].split(",")
     return answer._replace(out="".join(", ".join(row.get(name, "[N/A]") for name in asked) + "\n" for row in rows))
@@ -229,7 +236,7 @@ def test_no_gpu_is_no_row() -> None:
     for name in [*A100, "smi550_query_gpu"]:
         recorded = next(one for one in session(name) if one.fail == "nogpu" and "--query-gpu=index" in one.line)
         assert (recorded.rc, smi.query(saying(recorded.answer), ("index",))) == (6, ())
-        assert smi.gpus(saying(recorded.answer)) == ()
+        assert gpus(saying(recorded.answer)) == ()
         listed = next(one for one in session(name) if one.fail == "nogpu" and one.line.endswith("-L"))
         assert (listed.rc, smi_lists.listing(saying(listed.answer))) == (0, "")
 
@@ -349,7 +356,7 @@ def test_one_gpu_that_was_asked_for_and_does_not_answer() -> None:
 
 def test_the_gpus() -> None:
     text = "0, GPU-1, 00000000:17:00.0, NVIDIA A30, 2\n1, GPU-2, 00000000:65:00.0, NVIDIA L40S, 2\n"
-    assert smi.gpus(showing(Answer(0, text))) == (
+    assert gpus(showing(Answer(0, text))) == (
         Gpu(0, "GPU-1", "00000000:17:00.0", "NVIDIA A30"),
         Gpu(1, "GPU-2", "00000000:65:00.0", "NVIDIA L40S"),
     )
@@ -379,7 +386,7 @@ def test_a_gpu_that_fell_off_its_bus_is_listed_among_the_others(answer: Answer) 
             f"/proc/driver/nvidia/gpus/{address}/information",
             f"Model: \t\t NVIDIA A30\nIRQ:   \t\t 45\nGPU UUID: \t GPU-{at}\nDevice Minor: \t {at}\n",
         )
-    assert smi.gpus(host) == (
+    assert gpus(host) == (
         Gpu(0, "GPU-1", "00000000:17:00.0", "NVIDIA A30"),
         Gpu(1, "GPU-2", "00000000:65:00.0", "NVIDIA A30"),
         Gpu(2, "GPU-3", "00000000:CA:00.0", "NVIDIA A30"),
@@ -394,13 +401,13 @@ def test_gpus_that_the_driver_could_not_start_are_told_apart_by_their_addresses(
     for address, uuid in (("0000:17:00.0", "GPU-1"), ("0000:65:00.0", unknown), ("0000:ca:00.0", unknown)):
         text = f"Model: \t\t NVIDIA A30\nGPU UUID: \t {uuid}\nDevice Minor: \t 0\n"
         host.put(f"/proc/driver/nvidia/gpus/{address}/information", text)
-    assert [gpu.uuid for gpu in smi.gpus(host)] == ["GPU-1", "00000000:65:00.0", "00000000:CA:00.0"]
+    assert [gpu.uuid for gpu in gpus(host)] == ["GPU-1", "00000000:65:00.0", "00000000:CA:00.0"]
 
 
 def test_a_dead_gpu_beside_an_answer_of_none_is_no_host_without_gpus() -> None:
     for status in (0, 6):
         host = saying(Answer(status, "No devices were found\n", LOST))
-        for look in (smi.gpus, smi_lists.listing, smi_apps.compute_apps):
+        for look in (gpus, smi_lists.listing, smi_apps.compute_apps):
             with pytest.raises(StepFailed, match="Unable to determine the device handle"):
                 look(host)
 
@@ -415,7 +422,7 @@ def test_a_gpu_that_does_not_say_which_it_is_is_known_by_its_address() -> None:
     host = showing(Answer(0, rows))
     told = "Model: \t\t NVIDIA L40S\nGPU UUID: \t GPU-2\nDevice Minor: \t 1\n"
     host.put("/proc/driver/nvidia/gpus/0000:65:00.0/information", told)
-    found = each_gpu(host, smi.GPUS)
+    found = each_gpu(host, NAMED)
     assert [gpu for gpu, _row in found] == [
         Gpu(0, "GPU-1", "00000000:17:00.0", "NVIDIA A30"),
         Gpu(1, "GPU-2", "00000000:65:00.0", "NVIDIA L40S"),
@@ -425,7 +432,7 @@ def test_a_gpu_that_does_not_say_which_it_is_is_known_by_its_address() -> None:
     for _gpu, row in found[1:]:
         with pytest.raises(StepFailed, match=r"prints \[Unknown Error\] as the uuid of GPU"):
             row["name"]
-    assert smi.gpus(host) == tuple(gpu for gpu, _row in found)
+    assert gpus(host) == tuple(gpu for gpu, _row in found)
 
 
 def test_a_single_gpu_that_answers_without_its_name_fails_by_itself() -> None:
@@ -439,7 +446,7 @@ def test_a_single_gpu_that_answers_without_its_name_fails_by_itself() -> None:
     for at, address in enumerate(("0000:17:00.0", "0000:65:00.0"), 1):
         text = f"Model: \t\t NVIDIA A30\nGPU UUID: \t GPU-{at}\nDevice Minor: \t {at}\n"
         host.put(f"/proc/driver/nvidia/gpus/{address}/information", text)
-    first, second = each_gpu(host, smi.GPUS)
+    first, second = each_gpu(host, NAMED)
     assert (first[1]["uuid"], second[0].uuid) == ("GPU-1", "GPU-2")
     with pytest.raises(StepFailed, match="GPU is lost"):
         second[1]["uuid"]
@@ -464,7 +471,7 @@ def test_where_nvidia_smi_hangs_each_gpu_is_asked_briefly() -> None:
     for at in range(8):
         text = f"Model: \t\t NVIDIA A30\nGPU UUID: \t GPU-{at}\nDevice Minor: \t {at}\n"
         host.put(f"/proc/driver/nvidia/gpus/0000:{at:02x}:00.0/information", text)
-    assert len(each_gpu(host, smi.GPUS)) == 8
+    assert len(each_gpu(host, NAMED)) == 8
     assert host.waited == (60.0, *[10.0] * 8)
 
 
@@ -566,7 +573,7 @@ def test_what_the_driver_still_has_to_bring_is_waited_for(fail: str, words: str)
 
 
 def test_nvidia_smi_that_is_not_installed_is_waited_for() -> None:
-    for ask in (smi.gpus, smi_lists.listing, smi_apps.compute_apps):
+    for ask in (gpus, smi_lists.listing, smi_apps.compute_apps):
         with pytest.raises(NotReady, match="nvidia-smi is not installed yet"):
             ask(FakeHost())
 
@@ -611,10 +618,10 @@ def test_permission() -> None:
     host = saying(recorded.answer)
     host.user = 1000
     with pytest.raises(Unreadable) as denied:
-        smi.gpus(host)
+        gpus(host)
     assert denied.value.denied
     with pytest.raises(NotKnownYet, match=SEEN_AS_ROOT):  # check mode by another account
-        smi.gpus(PredictedHost(host))
+        gpus(PredictedHost(host))
 
 
 @pytest.mark.parametrize(
@@ -641,7 +648,7 @@ def test_a_hang_ends_and_is_a_fault() -> None:
         raise StepFailed(f"{' '.join(argv)} did not end within 60 seconds: see what it waits for")
 
     with pytest.raises(StepFailed, match="did not end within 60 seconds"):
-        smi.gpus(FakeHost(programs={"nvidia-smi": hang}))
+        gpus(FakeHost(programs={"nvidia-smi": hang}))
 
 
 def test_every_question_is_bounded() -> None:
@@ -653,7 +660,7 @@ def test_every_question_is_bounded() -> None:
             return super().ask(argv, timeout, stdin)
 
     host = Clocked(programs={"nvidia-smi": lambda _host, _argv: Answer(6, "No devices were found\n")})
-    smi.gpus(host)
+    gpus(host)
     smi_lists.listing(host)
     smi_apps.compute_apps(host)
     assert seen == [60.0, 60.0, 60.0]

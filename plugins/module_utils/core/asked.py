@@ -101,6 +101,15 @@ def question_of(function: Callable[..., Any], arguments: tuple[Any, ...]) -> Que
     return ("sight", module[len(PACKAGE) :], name, dumps(arguments))
 
 
+def copied(value: Any) -> Any:
+    """A value of a sight for those who may change what they get."""
+    if type(value) is list:
+        return [copied(item) for item in value]
+    if type(value) is dict:
+        return {key: copied(item) for key, item in value.items()}
+    return tuple(copied(item) for item in value) if type(value) is tuple else value
+
+
 def is_plain(value: Any) -> bool:
     """Whether JSON gives back the very value."""
     if type(value) is list:

@@ -36,7 +36,7 @@ def _of_zip(archive: str) -> str:
 
 
 def _of_program() -> str:
-    folder = __file__.rpartition("/core/")[0].rpartition("/")[0]
+    folder = str(globals().get("__file__", "")).rpartition("/core/")[0].rpartition("/")[0]
     try:  # a program that is carried to a host has its record in memory
         found = __loader__.get_data(f"{folder}/{RECORD}").decode("ascii").strip()  # type: ignore[name-defined]
     except (AttributeError, OSError, ValueError):

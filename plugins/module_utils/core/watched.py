@@ -9,7 +9,7 @@ digest of each answer, is enough to know later that it would come to the same (s
 
 from __future__ import annotations
 
-from .asked import FOLLOWING, Seen, again, digest, is_young, question_of, shown
+from .asked import FOLLOWING, Seen, again, copied, digest, is_young, question_of, shown
 from .errors import Fault
 from .host import QUESTION_TIMEOUT, Host
 
@@ -148,7 +148,7 @@ class Watched(Host):
         if question is None:
             self._is_repeatable = False
             return function(self, *arguments)
-        return self._ask(question, self._apart, function, arguments)
+        return copied(self._ask(question, self._apart, function, arguments))
 
     def _apart(self, function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
         turn, is_repeatable, self._turn = self._turn, self._is_repeatable, {}
@@ -166,8 +166,7 @@ class Watched(Host):
     def follows(self, argv: tuple[str, ...], paths: tuple[str, ...]) -> Answer:
         """As Host.follows: the stamps, which are taken first, stand for the answer."""
         question = ("follows", argv, paths)
-        found: Answer = self._ask(question, self._real.follows, argv, paths, stamps=self._stamps(question))
-        return found
+        return self._following(question, self._real.follows, argv, paths)
 
     def ask(self, argv: tuple[str, ...], timeout: float = QUESTION_TIMEOUT, stdin: str = "") -> Answer:
         """As Host.ask; what a program is given to read is kept nowhere."""
@@ -186,7 +185,16 @@ class Watched(Host):
             return self._real.answer(question)
         # The files follow from what was asked before: their digest only tells one question of the turn from another.
         asked = ("answer", question.argv, question.follows, digest(question.files))
-        found: Answer = self._ask(asked, self._real.answer, question, stamps=self._stamps(asked))
+        return self._following(asked, self._real.answer, question)
+
+    def _following(self, question: Question, ask: Callable[..., Answer], *given: Any) -> Answer:
+        try:
+            found: Answer = self._ask(question, ask, *given, stamps=self._stamps(question))
+        except Fault:  # it hung, say, which follows from no file
+            self._is_repeatable = False
+            raise
+        if found.rc < 0:  # ended by a signal
+            self._is_repeatable = False
         return found
 
     def _stamps(self, question: Question) -> str:

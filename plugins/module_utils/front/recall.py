@@ -42,7 +42,7 @@ class Recall:
 
     def __init__(self, watched: Watched, code: str) -> None:
         self._watched = watched
-        self._path = f"{FOLDER}/{code}.json"
+        self.path = f"{FOLDER}/{code}.json"
         self._kept: dict[str, Any] | None = None
         self._is_new = False
 
@@ -116,23 +116,25 @@ class Recall:
         if self._watched.uid() != 0:
             return {}
         try:
-            stamp = self._watched.stamp(self._path)
-            text = root_text(self._watched, self._path) if stamp is not None and stamp[2] <= LARGEST else None
+            stamp = self._watched.stamp(self.path)
+            text = root_text(self._watched, self.path) if stamp is not None and stamp[2] <= LARGEST else None
             found = loads(text or "{}")
             units = found["units"] if found["version"] == VERSION else {}
             return dict(units) if all(isinstance(unit, dict) for unit in units.values()) else {}
         except (Fault, OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
             return {}
 
+    def news(self) -> str:
+        """The text of the file with what this pass has learnt; "" where it has learnt nothing."""
+        return dumps({"version": VERSION, "units": self._units()}) if self._is_new else ""
+
     def save(self) -> None:
         """Keep what this pass has learnt; where it cannot be kept, the next one learns it again."""
-        if not self._is_new:
-            return
-        text = dumps({"version": VERSION, "units": self._units()})
-        if len(text) <= LARGEST:
+        text = self.news()
+        if 0 < len(text) <= LARGEST:
             from .recall_file import keep
 
-            keep(self._path, text, MOST_FILES)
+            keep(self.path, text, MOST_FILES)
 
 
 def _key(unit: str, settings: Any, host: Host, records: Records, given: Given) -> str:
@@ -152,11 +154,14 @@ def is_quiet(outcome: Outcome) -> bool:
     """Whether a turn did nothing, and left nothing to do but a reboot."""
     if outcome.failure is not None or outcome.changed or outcome.steps or outcome.diff or outcome.needs:
         return False
-    return all(wait.reason == "RebootRequired" for wait in outcome.pending) and _is_whole(outcome.found)
+    return all(wait.reason == "RebootRequired" for wait in outcome.pending) and _is_kept_whole(outcome.found)
 
 
-def _is_whole(found: Mapping[str, Any]) -> bool:
-    return is_plain(loads(dumps(found)))
+def _is_kept_whole(found: Any) -> bool:
+    """Whether JSON gives it back, lists for tuples, which results do not tell apart."""
+    if isinstance(found, dict):
+        return all(type(key) is str and _is_kept_whole(item) for key, item in found.items())
+    return all(map(_is_kept_whole, found)) if isinstance(found, (list, tuple)) else is_plain(found)
 
 
 def _remember(outcome: Outcome, settings: Mapping[str, Any] | None, host: Host, records: Records) -> None:

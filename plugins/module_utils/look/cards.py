@@ -11,7 +11,8 @@ from ..core.errors import StepFailed
 from ..core.host import Host
 from ..core.unknown import later
 from ..plan.devices_seen import Card
-from ..plan.gpu import Gpu, MigDevice
+from ..plan.gpu import Gpu
+from ..plan.gpu_listed import MigDevice
 from .each_gpu import Row
 from .gpu_facts import rows
 from .mig import Tables

@@ -12,7 +12,8 @@ import re
 
 from ..core.errors import NotReady, StepFailed, Unreadable
 from ..core.host import Host
-from ..plan.gpu import Gpu, Listed
+from ..plan.gpu import Gpu
+from ..plan.gpu_listed import Listed
 from ..plan.gpu_users import App, Holder, is_attendant
 from ..plan.holds import Hold, claim, has, resolved
 from ..plan.pci import normal_pci

@@ -15,8 +15,9 @@ from typing import Any, Callable
 from ..core.errors import Fault, NotReady, StepFailed
 from ..core.host import Host
 from ..plan import atoms
-from ..plan.gpu import Gpu, MigDevice
+from ..plan.gpu import Gpu
 from ..plan.gpu_generations import generation
+from ..plan.gpu_listed import MigDevice
 from ..plan.gpu_users import App, Holder
 from ..plan.holds import Hold, has
 from ..plan.mig import ComputeInstance, GpuInstance

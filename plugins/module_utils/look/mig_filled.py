@@ -11,7 +11,8 @@ from __future__ import annotations
 from ..core.errors import StepFailed
 from ..core.host import Host
 from ..core.unknown import later
-from ..plan.gpu import Gpu, Listed
+from ..plan.gpu import Gpu
+from ..plan.gpu_listed import Listed
 from ..plan.mig import ComputeInstance, GpuInstance, known
 from .smi_lists import listing, parse_list
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..core.errors import StepFailed
-from ..plan.gpu import MigDevice
+from ..plan.gpu_listed import MigDevice
 from ..plan.mig import ComputeInstance, parse_profile
 
 

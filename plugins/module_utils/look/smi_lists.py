@@ -9,7 +9,7 @@ import re
 
 from ..core.errors import StepFailed
 from ..core.host import Host
-from ..plan.gpu import Listed, MigDevice
+from ..plan.gpu_listed import Listed, MigDevice
 from ..plan.smi import LIST
 from .smi import NO_GPU, answered
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from ..core.plan import Past, Todo
     from ..core.seen import File
-    from .gpu import Listed
+    from .gpu_listed import Listed
     from .nvidia_driver_version import Loaded
 else:
     from ..core.named import NamedTuple

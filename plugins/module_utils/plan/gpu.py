@@ -28,23 +28,6 @@ class Select(NamedTuple):
     value: str | int
 
 
-class MigDevice(NamedTuple):
-    """A MIG device of `nvidia-smi -L`: a compute instance, numbered in the order of the GPU instances' ids."""
-
-    profile: str  # "3g.20gb", "1c.7g.80gb"
-    index: int  # type: ignore[assignment]  # as of Gpu
-    uuid: str  # "MIG-<uuid>", up to R460 "MIG-GPU-<uuid>/<gi>/<ci>"
-
-
-class Listed(NamedTuple):
-    """A GPU of `nvidia-smi -L` with its MIG devices."""
-
-    index: int  # type: ignore[assignment]  # as of Gpu
-    name: str
-    uuid: str
-    devices: tuple[MigDevice, ...] = ()
-
-
 SELECT: tuple[Field, ...] = (
     Field("uuid", "uuid", (str,)),
     Field("pci", "pci", (str,)),

@@ -14,7 +14,7 @@ from typing import Any, Callable, NamedTuple
 
 from ..core.state import STATE, VERSION
 from .atoms import is_atom, is_slot, parent
-from .gpu import Listed
+from .gpu_listed import Listed
 
 KIND = "bcd.dev/gpu"  # of our CDI specifications
 DEVICE_ID = "bcd.dev/device-id"  # the annotation

@@ -23,7 +23,8 @@ from ansible_collections.bettercompute.bcd.plugins.module_utils.core.step import
 from ansible_collections.bettercompute.bcd.plugins.module_utils.look import smi, smi_apps, smi_fabric, smi_lists
 from ansible_collections.bettercompute.bcd.plugins.module_utils.look.each_gpu import each_gpu
 from ansible_collections.bettercompute.bcd.plugins.module_utils.look.smi_faults import unanswered
-from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.gpu import Gpu, Listed, MigDevice, value
+from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.gpu import Gpu, value
+from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.gpu_listed import Listed, MigDevice
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.gpu_users import App
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.smi import TOGETHER, WITH_FABRIC, query_line
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.smi import query as question

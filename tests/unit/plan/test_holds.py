@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.atoms import is_atom, is_slot, mig_device, parent
-from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.gpu import Listed, MigDevice
+from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.gpu_listed import Listed, MigDevice
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.holds import Hold, has, has_slots_only, resolved
 
 A = "GPU-5f1c2a90-0000-4000-8000-000000000001"

@@ -31,7 +31,7 @@ class _Named(type):
         if bases == (tuple,) or bases[0]._fields:  # type: ignore[attr-defined]
             # NamedTuple itself, and what is derived from a class made here
             return super().__new__(cls, name, bases, inside)
-        fields = tuple(inside.get("__annotations__", ()))
+        fields = tuple(inside["__annotations__"])  # as `from __future__ import annotations` has it in every Python
         defaults = {field: inside[field] for field in fields if field in inside}
         inside.update({field: _tuplegetter(at, f"Alias for field number {at}") for at, field in enumerate(fields)})
         inside.update(__slots__=(), __match_args__=fields, _fields=fields, _field_defaults=defaults)

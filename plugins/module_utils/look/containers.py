@@ -14,9 +14,14 @@ if TYPE_CHECKING:
     from ..plan.docker import Docker
 
 
+def programs(host: Host) -> dict[str, str]:
+    """The path of each installed runtime's program, by name: containerd, docker, crio, podman."""
+    return {name: path for name in RUNTIMES if (path := host.which(PROGRAMS[name])) is not None}
+
+
 def installed(host: Host) -> tuple[str, ...]:
-    """The names of the runtimes whose program is there: containerd, docker, crio, podman."""
-    return tuple(name for name in RUNTIMES if host.which(PROGRAMS[name]) is not None)
+    """The names of the runtimes whose program is there."""
+    return tuple(programs(host))
 
 
 def versions(host: Host) -> dict[str, str]:

@@ -45,7 +45,7 @@ class Now(NamedTuple):
     `runtimes` maps those that are installed to what they read, which may be known only later; podman reads nothing of
     ours; of a unit that is to go, it has containerd where a change of its files is not through. `config` and
     `environment` are the toolkit's files, `described` what the specification depends on, `rule` is our rule of udev,
-    and `unlinked` the device nodes without a link.
+    `unlinked` the device nodes without a link, and `programs` the paths of the runtimes' programs.
     """
 
     toolkit: bool
@@ -57,6 +57,7 @@ class Now(NamedTuple):
     described: Any = None
     rule: File | None = None
     unlinked: Any = ()
+    programs: Mapping[str, str] = {}
 
 
 def check(given: dict[str, Any]) -> Settings:
@@ -154,7 +155,10 @@ def _note_support(todo: Todo, version: str, settings: Settings, now: Now, past: 
     from .program_version import release_in
 
     for name in settings.runtimes if settings.runtimes is not None else RUNTIMES:
-        release = release_in(past.ask((PROGRAMS[name], "--version")).out) if name in now.runtimes else None
+        if name not in now.programs:
+            continue
+        follows = () if name == "podman" else (now.programs[name],)  # podman reads its files before it says it
+        release = release_in(past.ask((PROGRAMS[name], "--version"), follows=follows).out)
         if release and not reads(name, release, version):
             todo.note(
                 f"{OUTPUT} is of CDI {version}, and this {name} {'.'.join(map(str, release))} reads "

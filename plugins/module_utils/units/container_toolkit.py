@@ -14,6 +14,7 @@ from ..plan.unit_names import CONTAINER_TOOLKIT as NAME
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from typing import Any
 
     from ..core.host import Host
@@ -35,7 +36,15 @@ def look(host: Host, settings: planner.Settings | None, past: Past) -> planner.N
         return planner.Now(there, packages, {})
     from ..look.container_toolkit import described, refresh_installed, unlinked
 
-    now = planner.Now(True, packages, _runtimes(host, settings), rule=host.file(RULE), unlinked=later(unlinked, host))
+    programs = _programs(host, settings)
+    now = planner.Now(
+        True,
+        packages,
+        _runtimes(host, programs),
+        rule=host.file(RULE),
+        unlinked=later(unlinked, host),
+        programs=programs,
+    )
     if not settings.cdi:
         return now
     return now._replace(
@@ -46,12 +55,19 @@ def look(host: Host, settings: planner.Settings | None, past: Past) -> planner.N
     )
 
 
-def _runtimes(host: Host, settings: planner.Settings) -> dict[str, Any]:
-    from ..look.containers import crio_files, docker_files, installed
+def _programs(host: Host, settings: planner.Settings) -> dict[str, str]:
+    """Those of the installed runtimes that the settings are about."""
+    from ..look.containers import programs
+
+    found = programs(host)
+    return {name: path for name, path in found.items() if settings.runtimes is None or name in settings.runtimes}
+
+
+def _runtimes(host: Host, names: Iterable[str]) -> dict[str, Any]:
+    from ..look.containers import crio_files, docker_files
 
     looks = {"containerd": _containerd, "docker": docker_files, "crio": crio_files}
-    wanted = [name for name in installed(host) if settings.runtimes is None or name in settings.runtimes]
-    return {name: later(looks[name], host) if name in looks else None for name in wanted}
+    return {name: later(looks[name], host) if name in looks else None for name in names}
 
 
 def _containerd(host: Host) -> Any:

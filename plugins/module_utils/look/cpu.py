@@ -10,8 +10,7 @@ from ..plan import cpulist
 from ..plan.cpu import CPUS, RIVALS, Policy
 from ..plan.systemd_asks import RUNNING
 from . import cpu_governors
-from .service_state import has_unit
-from .systemd import is_active
+from .installed_units import has_unit
 
 
 def cpus(host: Host, name: str) -> tuple[int, ...]:
@@ -36,4 +35,8 @@ def rivals(host: Host) -> tuple[str, ...]:
     if not host.exists(RUNNING):
         return ()
     installed = [name for name in RIVALS if has_unit(host, f"{name}.service")]
+    if not installed:
+        return ()
+    from .services import is_active
+
     return tuple(name for name in installed if is_active(host, f"{name}.service"))

@@ -29,12 +29,12 @@ from ..plan.installed import (
 )
 from ..plan.kube_seen import JOIN_FILE, TOKEN_FILE
 from ..plan.mig_boot import SERVICE as MIG
+from ..plan.service_seen import Service
 from ..plan.systemd_asks import RUNNING
 from ..plan.systemd_ended import asks_end
-from ..plan.systemd_seen import Service
 from ..plan.unit_names import ORDER
-from .service_state import has_unit
-from .systemd import service, state
+from .installed_units import has_unit
+from .services import service, state
 
 NO_LOGIN = ("nologin", "false")
 # Below these root writes; each directory from / down is to be root's alone.

@@ -16,7 +16,7 @@ from .initramfs import initramfs
 from .kernel import NVIDIA, parse_nvidia
 from .nvidia_kernel import MODULES
 from .nvidia_proc import taken
-from .systemd import is_active
+from .services import is_active
 
 
 def native(host: Host) -> Native:

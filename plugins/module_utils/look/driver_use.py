@@ -16,12 +16,13 @@ from ..plan.nvidia_driver_target import MODULE_NAMES
 from ..plan.nvidia_names import driver_globs
 from .clients import device_holders
 from .holds import holds, releasing
+from .installed_units import has_unit
 from .kernel import refcnt, release
 from .nvidia_kernel import MODULES
 from .os_release import distribution
 from .packages import packages
-from .service_state import has_unit
-from .systemd import is_active, systemd
+from .services import is_active
+from .systemd import systemd
 
 EFI = "/sys/firmware/efi"
 SECURE_BOOT = f"{EFI}/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c"

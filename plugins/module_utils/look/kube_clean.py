@@ -13,9 +13,9 @@ from ..plan.fstab import plain
 from ..plan.holds import Hold
 from ..plan.kube_clean import FOLDER, MOUNTS, Leaving, is_ours
 from ..plan.kube_seen import CONTROL_PLANE, KUBELET_CONF, SERVICE
-from ..plan.systemd_seen import Service
+from ..plan.service_seen import Service
 from .kube_node import own_node, pods
-from .systemd import service
+from .services import service
 
 # File systems that hold nothing but what the kernel or a running pod put there.
 BARE = frozenset(

@@ -12,7 +12,7 @@ from ..core.unknown import later
 from ..plan.kube_entry import CLIENT, KUBELET_PKI, LEFTOVERS, OTHERS, Entry
 from ..plan.kube_seen import CLEAN, KUBELET_CONF, RECORD, SERVICE
 from .kube_kept import gpus, last_words
-from .systemd import service
+from .services import service
 
 
 def entry(host: Host, past: Past) -> Entry:

@@ -10,7 +10,7 @@ from ..core.unknown import later
 from ..plan.kube_kept import SOON, Kept
 from ..plan.kube_labels import Gpus
 from ..plan.kube_seen import DOMAIN, KUBELET_FLAGS, SERVICE, Joined, Membership, Node, Settings
-from .systemd import service
+from .services import service
 
 LINES = 20  # of the kubelet's log
 LONGEST = 400  # characters of its last words

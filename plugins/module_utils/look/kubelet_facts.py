@@ -12,8 +12,8 @@ from typing import Any
 from ..core.host import Host
 from ..plan.kube_seen import KUBELET_CONF, KUBELET_CONFIG, Joined
 from .gpu_facts import Notes
-from .service_state import has_unit
-from .systemd import service
+from .installed_units import has_unit
+from .services import service
 
 PROGRAM, SERVICE = "kubelet", "kubelet.service"
 

@@ -12,7 +12,7 @@ from ..plan.mig_state import InTheWay
 from ..plan.smi import SMI
 from .clients import device_holders
 from .kernel import refcnt
-from .systemd import is_active
+from .services import is_active
 
 
 def in_the_way(host: Host) -> InTheWay:

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from ..core.errors import StepFailed
 from ..core.host import Host
-from ..plan.systemd_asks import FOLDERS, HOLDS, LOOKED_AT, RUNS, asks_shown
+from ..plan.systemd_asks import LOOKED_AT, RUNS, asks_shown
+from .installed_units import has_unit
 
 # Whatever else stands for a state is no answer; the last is an older systemd's word for what is not there.
 STATES = (*RUNS, "inactive", "failed", "activating", "deactivating", "maintenance", "unknown")
@@ -22,16 +23,6 @@ def active_state(host: Host, name: str) -> str:
 def is_behind(host: Host, name: str) -> bool:
     """Whether the manager has loaded another version of a unit than is on disk. Raises StepFailed as above."""
     return _shown(host, name)[BEHIND] == "yes"
-
-
-def has_unit(host: Host, name: str) -> bool:
-    """Whether there is a unit file of that name, of a package, an administrator's or ours."""
-    return any(host.exists(f"{folder}/{name}") for folder in FOLDERS)
-
-
-def has_holds(host: Host) -> bool:
-    """Whether containers hold GPUs through our CDI files."""
-    return any(name.startswith("bcd-") and name.endswith(".json") for name in host.names(HOLDS))
 
 
 def _shown(host: Host, name: str) -> dict[str, str]:

@@ -12,8 +12,8 @@ from ..core.host import Host
 from ..plan.fstab import FSTAB
 from ..plan.swap import SERVICES, ZRAM_FILE, SwapUnit
 from ..plan.systemd_asks import FOLDER, RUNS
+from .services import enabled, state
 from .swap import GENERATED
-from .systemd import enabled, state
 
 LINKS = 40  # how many symbolic links a path may go through
 ZRAM_CONFIG = tuple(

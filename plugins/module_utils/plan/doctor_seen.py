@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from .kube_seen import Joined
-from .systemd_seen import Service
+from .service_seen import Service
 
 OK, WARNING, FAILURE = "ok", "warning", "failure"
 

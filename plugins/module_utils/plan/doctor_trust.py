@@ -21,7 +21,7 @@ from .installed import (
     SOCKET,
 )
 from .pins import JOIN_KEY, ROOTS
-from .systemd_seen import Service
+from .service_seen import Service
 
 # As the specification words it.
 UNSIGNED = "bcd helper applies host units unsigned unless the node itself presents a trust bundle"

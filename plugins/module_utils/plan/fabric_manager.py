@@ -16,7 +16,7 @@ from ..core.plan import Field, Past, Plan, Todo
 from ..core.step import File
 from ..core.unknown import is_known
 from .debts import debt
-from .systemd_seen import Service
+from .service_seen import Service
 from .unit_names import FABRIC_MANAGER as UNIT
 
 if TYPE_CHECKING:  # a host without NVSwitches does without

@@ -10,9 +10,9 @@ from ..core.step import Effect, Step, command_line, fail, run
 from . import smi
 from .fabric_manager import LOAD, PLACED, RESTART, SERVICE, UMAD, Now, load_text
 from .files import keep
+from .service_seen import Service
 from .systemd import control
 from .systemd_asks import PACKAGED, asks_active, asks_enabled
-from .systemd_seen import Service
 from .unit_names import FABRIC_MANAGER as UNIT
 
 SETTLE = 120.0  # seconds in which GPUs join the fabric

@@ -12,12 +12,12 @@ from typing import Any, NamedTuple
 from ..core.errors import Refused
 from ..core.plan import Field, Past, Plan, Todo
 from ..core.step import Effect, Step, set_value
-from . import hugepages_boot, hugepages_units, pages, systemd
+from . import hugepages_boot, hugepages_units, pages
 from .hugepages_boot import Reservation
 from .hugepages_units import Mount
 from .pages import G1, M2, SIZES, Node, Pool, Size, Wanted
 from .settings import strict
-from .systemd_seen import Systemd, UnitFile
+from .systemd_seen import RELOAD, Systemd, UnitFile
 from .unit_names import HUGEPAGES as UNIT
 
 FIELDS = (
@@ -199,7 +199,7 @@ def absent(now: Now, past: Past) -> Plan:
     """Nothing is undone: memory that virtual machines may stand on is not taken away by leaving a list."""
     todo = Todo()
     if now.systemd.running:
-        systemd.reload(todo, now.systemd, (), False, past)
+        _reload(todo, now.systemd, (), False, past)
     kept = [f"the pools of huge pages stay as they are: set {M2.wire} and {G1.wire} to 0 first to give them back"]
     if now.service.file is not None:
         kept.append(f"{now.service.name} stays and sets them again at each boot")
@@ -277,6 +277,13 @@ def _keep_units(todo: Todo, settings: Settings, wanted: Wanted, now: Now, past: 
     if wants_mount is not None:
         in_use = now.pools[G1].at(None).used > 0
         due = hugepages_units.keep_mount(todo, now.mount_unit, mounted, wants_mount, in_use) or due
-    systemd.reload(todo, now.systemd, (now.mount_unit, now.service), due, past)
+    _reload(todo, now.systemd, (now.mount_unit, now.service), due, past)
     if wants_mount:
         hugepages_units.start_mount(todo, mounted)
+
+
+def _reload(todo: Todo, manager: Systemd, units: tuple[UnitFile, ...], due: bool, past: Past) -> None:
+    if due or RELOAD in past.owed or any(unit.behind for unit in units):
+        from .systemd import reload
+
+        reload(todo, manager, units, due, past)

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from ..core.plan import Todo
 from ..core.step import Effect, File, run
-from . import pages, systemd
+from . import pages
 from .files import HEADER
 from .pages import SIZES, Wanted
 from .systemd_seen import UnitFile
@@ -133,9 +133,16 @@ def render_service(commands: tuple[str, ...]) -> str:
 
 def keep_service(todo: Todo, seen: UnitFile, commands: tuple[str, ...]) -> bool:
     """Plan the service, or its removal where nothing is left for it; whether a daemon-reload has to follow."""
-    if commands:
-        return systemd.keep_unit(todo, seen, render_service(commands))
-    return systemd.drop_unit(todo, seen)
+    text = render_service(commands) if commands else ""
+    if seen.is_kept(text) if text else _is_gone(seen):
+        return False
+    from . import systemd
+
+    return systemd.keep_unit(todo, seen, text) if text else systemd.drop_unit(todo, seen)
+
+
+def _is_gone(seen: UnitFile) -> bool:
+    return seen.file is None and not seen.enabled
 
 
 # -- the mount
@@ -146,6 +153,10 @@ def keep_mount(todo: Todo, seen: UnitFile, now: Mount, wanted: bool, in_use: boo
 
     A mount whose pages are in use is not pulled: it goes in the pass after the last of them was given back.
     """
+    if seen.is_kept(MOUNT_TEXT) if wanted else _is_gone(seen):
+        return False
+    from . import systemd
+
     if wanted:
         return systemd.keep_unit(todo, seen, MOUNT_TEXT)
     ours = seen.file is not None and seen.file.text.startswith(HEADER)
@@ -160,6 +171,8 @@ def keep_mount(todo: Todo, seen: UnitFile, now: Mount, wanted: bool, in_use: boo
 def start_mount(todo: Todo, now: Mount) -> None:
     """Plan the start of the mount when it is not there."""
     if _free_for_us(todo, now):
+        from . import systemd
+
         todo.add(systemd.control("start", MOUNT, effects=(Effect("file", MOUNTS, now.text + SHOWN),)))
 
 

@@ -22,8 +22,8 @@ from .kube_kept import UNCORDON
 from .kube_node import render
 from .kube_seen import CLEAN, CONTROL_PLANE, KUBELET_CONF, RECORD, SERVICE, SOCKET, Joined, Membership, Node
 from .node_answer import address
+from .service_seen import Service
 from .systemd import control
-from .systemd_seen import Service
 from .unit_names import K8S_JOIN as UNIT
 
 RESET = debt("reset", "kubeadm")

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 from ..core.plan import Todo
 from ..core.step import Effect, Step, fail, run
 from .kube_seen import BOOTSTRAP, CLEAN, JOIN_FILE, KUBELET_FLAGS, SERVICE
+from .service_seen import Service
 from .systemd import control
-from .systemd_seen import Service
 
 CA = "/etc/kubernetes/pki/ca.crt"
 LEFTOVERS = (

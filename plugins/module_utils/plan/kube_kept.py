@@ -13,7 +13,7 @@ from typing import NamedTuple
 from ..core.plan import Past, Todo
 from .kube_labels import Gpus, wanted
 from .kube_seen import DOMAIN, SERVICE, Joined, Membership, Node, Settings, Taint
-from .systemd_seen import Service
+from .service_seen import Service
 
 KUBELET = "kubelet"  # the lanes
 LABELS = "labels"

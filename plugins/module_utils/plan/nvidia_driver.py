@@ -28,8 +28,8 @@ from .nvidia_driver_upkeep import (
     keep_running,
 )
 from .nvidia_driver_version import OPEN, Loaded
+from .service_seen import Service
 from .settings import strict
-from .systemd_seen import Service
 from .unit_names import NVIDIA_DRIVER as UNIT
 
 if TYPE_CHECKING:  # a converged host needs none to plan

@@ -12,7 +12,7 @@ from ..core.step import File
 from . import initramfs
 from .files import HEADER, keep
 from .initramfs import Initramfs
-from .systemd_seen import Service
+from .service_seen import Service
 
 BLACKLIST = "/etc/modprobe.d/bcd-nouveau.conf"
 # The kernel's own drivers for these GPUs, the old one and the one in Rust. One of them has the GPU, or ours has.

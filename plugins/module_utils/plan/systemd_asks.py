@@ -16,7 +16,6 @@ FOLDER = "/etc/systemd/system"
 # Where units of packages and of administrators lie, in the order in which systemd takes them.
 PACKAGED = "/usr/lib/systemd/system"
 FOLDERS = (FOLDER, "/usr/local/lib/systemd/system", PACKAGED, "/lib/systemd/system")
-HOLDS = "/etc/cdi"  # holds are its bcd-*.json
 RUNS = ("active", "reloading", "refreshing")  # the states, as systemd prints them, of what is up
 # The units that a pass looks at: one question has those of them that are installed.
 LOOKED_AT = (

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from ..core.step import File
 from .files import is_as
-from .systemd_asks import FOLDER, RUNS
+from .systemd_asks import FOLDER
 
 RELOAD = "daemon-reload"  # the debt
 
@@ -19,28 +19,6 @@ class Systemd(NamedTuple):
 
     running: bool
     holds: bool = False
-
-
-class Service(NamedTuple):
-    """A service as systemd has it. `load` is "loaded", or "not-found" where there is no unit of the name.
-
-    `active` is the state that systemd prints: active, inactive, failed, activating ... `enabled` is what it prints of
-    the next boot: enabled, disabled, static, masked ...
-    """
-
-    load: str = "not-found"
-    active: str = "inactive"
-    enabled: str = ""
-
-    @property
-    def runs(self) -> bool:
-        """Whether it is up."""
-        return self.active in RUNS
-
-    @property
-    def is_masked(self) -> bool:
-        """Whether it is kept from being started at all."""
-        return self.enabled.startswith("masked")
 
 
 class UnitFile(NamedTuple):

@@ -27,7 +27,7 @@ def look(host: Host, settings: planner.Settings | None, past: Past) -> planner.N
         return planner.Now(board)
     from ..look.driver import library, loaded
     from ..look.fabric_packages import installed
-    from ..look.systemd import service
+    from ..look.services import service
     from ..plan.fabric_manager_installed import as_needed, whole_at
 
     driver = loaded(host)

@@ -11,7 +11,8 @@ from ..core.errors import StepFailed
 from ..core.host import Host
 from ..core.plan import Past, Unit
 from ..core.unknown import Unknown, later
-from ..look.systemd import state, systemd, unit_file
+from ..look.services import state
+from ..look.systemd import systemd, unit_file
 from ..plan import gpu_sharing as planner
 from ..plan.gpu_sharing_seen import Now
 from ..plan.gpu_sharing_service import PIPE, SERVICE, WANTED_BY, is_ours, served

@@ -14,7 +14,8 @@ from ..look.driver_file import on_disk
 from ..look.driver_packages import strays
 from ..look.driver_upkeep import idle, modules, native, nodes, stale
 from ..look.pci import gpus
-from ..look.systemd import service, systemd
+from ..look.services import service
+from ..look.systemd import systemd
 from ..plan import nvidia_driver as planner
 from ..plan.nvidia_driver_target import INSTALL_DEBT
 from ..plan.nvidia_driver_upkeep import PERSISTENCED, UVM

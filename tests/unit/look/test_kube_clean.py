@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from ansible_collections.bettercompute.bcd.plugins.module_utils.look.kube_clean import mounts, users
-from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.systemd_seen import Service
+from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.service_seen import Service
 from tests.kubelet.kubelet import Kubelet
 from tests.kubelet.pods import Container, Pod
 from tests.unit.fake_host import FakeHost

@@ -10,9 +10,10 @@ import pytest
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.errors import StepFailed
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.plan import Answer
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.predict import PredictedHost
-from ansible_collections.bettercompute.bcd.plugins.module_utils.look.systemd import is_active, service, state, unit_file
+from ansible_collections.bettercompute.bcd.plugins.module_utils.look.services import is_active, service, state
+from ansible_collections.bettercompute.bcd.plugins.module_utils.look.systemd import unit_file
+from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.service_seen import Service
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.systemd import control
-from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.systemd_seen import Service
 from tests.unit.fake_host import FakeHost
 
 NAME = "nvidia-dcgm.service"

@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.plan import Answer
-from ansible_collections.bettercompute.bcd.plugins.module_utils.look.systemd import enabled
+from ansible_collections.bettercompute.bcd.plugins.module_utils.look.services import enabled
 from ansible_collections.bettercompute.bcd.plugins.module_utils.look.unit_enabled import is_plainly_enabled
 from ansible_collections.bettercompute.bcd.plugins.module_utils.look.unit_places import deciding
 from tests.unit.fake_host import FakeHost

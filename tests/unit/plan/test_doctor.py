@@ -48,8 +48,8 @@ from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.doctor_seen
     Trust,
 )
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.kube_seen import Joined
+from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.service_seen import Service
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.status_text import COLUMNS, of_doctor
-from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.systemd_seen import Service
 from tests.tools.results import TOP
 
 NOW = 1_800_000_000

@@ -21,7 +21,7 @@ from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.kube_clean 
 )
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.kube_kept import UNCORDON
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.kube_seen import Joined, Membership, Node
-from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.systemd_seen import Service
+from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.service_seen import Service
 
 PIN, OTHER = "0" * 64, "f" * 64
 CONF = "/etc/kubernetes/kubelet.conf"

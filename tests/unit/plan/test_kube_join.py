@@ -24,7 +24,7 @@ from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.join_faults
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.kube_entry import Entry
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.kube_join import SCRIPT, attempt, plan
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.kube_seen import BOOTSTRAP, JOIN_FILE, Settings
-from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.systemd_seen import Service
+from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.service_seen import Service
 
 TOKEN = "abcdef.0123456789abcdef"
 WANT = Settings("https://10.0.0.1:6443", "10.0.0.1:6443", "ab" * 32, "vault:join")

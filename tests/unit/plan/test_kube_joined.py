@@ -18,7 +18,7 @@ from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.kube_seen i
     Settings,
     Taint,
 )
-from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.systemd_seen import Service
+from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.service_seen import Service
 
 SERVER, PIN, NODE = "https://10.0.0.1:6443", "ab" * 32, "gpu-01"
 OURS, OTHERS = Taint("gpu", "yes", "NoSchedule"), Taint("node.kubernetes.io/not-ready", "", "NoSchedule")

@@ -30,7 +30,7 @@ from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.kube_seen i
     Settings,
     Taint,
 )
-from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.systemd_seen import Service
+from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.service_seen import Service
 
 PIN = "0" * 64
 SERVER = "https://10.77.0.1:6443"  # as kubelet.conf has it; the settings name another

@@ -11,14 +11,11 @@ from ansible_collections.bettercompute.bcd.plugins.module_utils.core.errors impo
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.plan import Answer, Ask, Past, Todo
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.predict import PredictedHost
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.step import File, Step
-from ansible_collections.bettercompute.bcd.plugins.module_utils.look.service_state import has_unit
+from ansible_collections.bettercompute.bcd.plugins.module_utils.look.installed_units import has_unit
+from ansible_collections.bettercompute.bcd.plugins.module_utils.look.services import is_active, service
 from ansible_collections.bettercompute.bcd.plugins.module_utils.look.swap import is_masked
-from ansible_collections.bettercompute.bcd.plugins.module_utils.look.systemd import (
-    is_active,
-    service,
-    systemd,
-    unit_file,
-)
+from ansible_collections.bettercompute.bcd.plugins.module_utils.look.systemd import systemd, unit_file
+from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.service_seen import Service
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.systemd import (
     control,
     drop_unit,
@@ -30,12 +27,7 @@ from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.systemd_ask
     asks_active,
     asks_enabled,
 )
-from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.systemd_seen import (
-    RELOAD,
-    Service,
-    Systemd,
-    UnitFile,
-)
+from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.systemd_seen import RELOAD, Systemd, UnitFile
 from tests.unit.fake_host import FakeHost
 from tests.unit.ground import rooms
 

@@ -62,16 +62,8 @@ def test_another_vendor_is_refused() -> None:
 
 
 def test_the_vendor_in_cpuinfo() -> None:
-    assert (
-        vendor(
-            FakeHost(
-                {
-                    "/proc/cpuinfo": "processor\t: 0\nvendor_id\t: GenuineIntel\n\nprocessor\t: 1\nvendor_id\t: GenuineIntel\n"
-                }
-            )
-        )
-        == "GenuineIntel"
-    )
+    intel = "processor\t: {}\nvendor_id\t: GenuineIntel\n\n"
+    assert vendor(FakeHost({"/proc/cpuinfo": intel.format(0) + intel.format(1)})) == "GenuineIntel"
     assert vendor(FakeHost({"/proc/cpuinfo": "processor\t: 0\nBogoMIPS\t: 243.75\nCPU implementer\t: 0x41\n"})) == ""
 
 

@@ -45,7 +45,8 @@ class Host:
             try:
                 if stat.S_ISFIFO(os.fstat(source).st_mode):
                     raise Unreadable(f"{path} is a named pipe, which nothing may make us wait for: remove it")
-                return _all_of(source).decode("utf-8", "surrogateescape")
+                text = _all_of(source).decode("utf-8", "surrogateescape")
+                return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
             finally:
                 os.close(source)
         except ValueError:

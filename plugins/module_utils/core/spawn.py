@@ -19,7 +19,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-SIGPIPE, SIGTERM, SIGKILL, SIGXFSZ = 13, 15, 9, 25  # on Linux everywhere but on Alpha, MIPS and PA-RISC; signal is dear
+SIGTERM, SIGKILL = 15, 9  # on every Linux; the module signal costs as much as a start of Python
+IGNORED = (13, 25)  # SIGPIPE and SIGXFSZ, by Python alone; on Alpha, MIPS and PA-RISC the second has another number
 CHUNK = 1 << 16
 GRACE = 10.0  # seconds that a program has to end when it is asked to
 NAP = 0.02  # seconds between looks at a program that has closed its outputs, and not ended
@@ -165,7 +166,10 @@ def _started(path: str, argv: tuple[str, ...], environment: Mapping[str, str], e
         here = os.open("/", os.O_PATH | os.O_CLOEXEC)
     try:
         os.chdir("/")
-        return os.posix_spawn(path, argv, environment, file_actions=actions, setsid=True, setsigdef=(SIGPIPE, SIGXFSZ))
+        try:
+            return os.posix_spawn(path, argv, environment, file_actions=actions, setsid=True, setsigdef=IGNORED)
+        except NotImplementedError:  # a Python made for a C library that has no sessions for this: then a group alone
+            return os.posix_spawn(path, argv, environment, file_actions=actions, setpgroup=0, setsigdef=IGNORED)
     finally:
         try:
             os.fchdir(here)
@@ -187,7 +191,7 @@ def _inherited() -> list[int]:
     """Descriptors that whoever started this process has left open to what it starts."""
     try:
         known = [int(name) for name in os.listdir("/proc/self/fd")]
-    except FileNotFoundError:  # no /proc
+    except OSError:  # no /proc
         known = [*range(256)]
     return [descriptor for descriptor in known if descriptor > 2 and _is_inherited(descriptor)]
 

@@ -21,6 +21,10 @@ def test_only_what_is_not_there_reads_as_absent(tmp_path: Path) -> None:
     there = tmp_path / "there"
     there.write_bytes(b"a\xffb\n")
     assert host.read(str(there)) == "a\udcffb\n"
+    (tmp_path / "lines").write_bytes(b"a\r\nb\rc\n\r")  # as others' editors end them
+    assert host.read(str(tmp_path / "lines")) == "a\nb\nc\n\n"
+    (tmp_path / "long").write_bytes("é".encode() * 200_000)
+    assert host.read(str(tmp_path / "long")) == "é" * 200_000
     for absent in (tmp_path / "no", there / "below"):
         assert (host.read(str(absent)), host.file(str(absent)), host.names(str(absent))) == (None, None, ())
         assert host.exists(str(absent)) is False

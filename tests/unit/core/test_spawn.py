@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -147,6 +148,22 @@ def test_a_package_manager_is_asked_and_left_alone(tmp_path: Path, monkeypatch: 
     while not done.exists() and time.monotonic() < end:
         time.sleep(0.02)
     assert (asked.exists(), done.exists()) == (True, True)
+
+
+def test_where_there_are_no_sessions_for_it_it_leads_a_group(monkeypatch: pytest.MonkeyPatch) -> None:
+    there = os.posix_spawn
+
+    def without(*given: Any, **named: Any) -> int:
+        if "setsid" in named:
+            raise NotImplementedError
+        return there(*given, **named)
+
+    monkeypatch.setattr(os, "posix_spawn", without)
+    number, group, session = sh("cut -d' ' -f1,5,6 /proc/$$/stat").out.split()
+    assert (group, int(session)) == (number, os.getsid(0))
+    with pytest.raises(Hung):
+        sh("sleep 63.5 & wait", timeout=0.1)
+    assert not _running("63.5")
 
 
 def test_where_nobody_is_told_of_children_it_counts_as_done() -> None:

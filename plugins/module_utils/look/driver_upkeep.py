@@ -7,16 +7,13 @@ from __future__ import annotations
 
 from ..core.host import Host
 from ..core.plan import Past
-from ..plan.debts import owed
 from ..plan.nvidia_driver_nodes import Nodes, needed
 from ..plan.nvidia_driver_upkeep import BLACKLIST, NATIVE, PERSISTENCED, Native
 from ..plan.nvidia_nodes import UVM_NODES
 from . import nvidia_kernel
 from .initramfs import initramfs
-from .kernel import NVIDIA, parse_nvidia
 from .nvidia_kernel import MODULES
 from .nvidia_proc import taken
-from .services import is_active
 
 
 def native(host: Host) -> Native:
@@ -42,6 +39,7 @@ def nodes(host: Host) -> Nodes:
     if not missing:
         return Nodes()
     from ..plan.nvidia_driver_repair import parse_permissions
+    from .kernel import NVIDIA, parse_nvidia
 
     permissions = parse_permissions(parse_nvidia(host.read(NVIDIA) or ""))
     return Nodes(missing, host.which("nvidia-modprobe") is not None, permissions)
@@ -54,5 +52,10 @@ def stale(host: Host) -> tuple[str, ...]:
 
 def idle(host: Host, past: Past) -> tuple[str, ...]:
     """The services that a pass stopped and that do not run; nvidia-persistenced is looked at by itself."""
+    if not past.owed:
+        return ()
+    from ..plan.debts import owed
+    from .services import is_active
+
     stopped = (name for name in owed(past.owed, "start") if name != PERSISTENCED)
     return tuple(name for name in stopped if not is_active(host, f"{name}.service"))

@@ -65,6 +65,6 @@ def _notes(flavour: str, gpus: Sequence[PciGpu]) -> tuple[str, ...]:
     strange = [gpu for gpu in gpus if generation(gpu.device) is UNKNOWN]
     if not strange:
         return ()
-    listed = ", ".join(f"{gpu.address} (device {gpu.device:04x})" for gpu in strange)
-    note = f"this version does not know the GPU {listed} and takes the {flavour} kernel modules for it"
-    return (f"{note}: set open where it needs the other ones",)
+    from .nvidia_driver_unfit import not_known
+
+    return (not_known(strange, flavour),)

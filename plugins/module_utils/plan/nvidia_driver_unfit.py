@@ -49,3 +49,10 @@ def not_as_asked(gpu: PciGpu, needed: str, asked: bool) -> Refused:
         f"{UNIT}: {named(gpu)} runs with the {needed} kernel modules only, and open is {str(asked).lower()}: leave "
         f"open unset, or set it to {str(not asked).lower()}"
     )
+
+
+def not_known(gpus: list[PciGpu], flavour: str) -> str:
+    """A note on GPUs in no range of the table."""
+    listed = ", ".join(f"{gpu.address} (device {gpu.device:04x})" for gpu in gpus)
+    note = f"this version does not know the GPU {listed} and takes the {flavour} kernel modules for it"
+    return f"{note}: set open where it needs the other ones"

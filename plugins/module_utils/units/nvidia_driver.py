@@ -15,10 +15,10 @@ from ..look.driver_packages import strays
 from ..look.driver_upkeep import idle, modules, native, nodes, stale
 from ..look.pci import gpus
 from ..look.services import service
-from ..look.systemd import systemd
 from ..plan import nvidia_driver as planner
 from ..plan.nvidia_driver_target import INSTALL_DEBT
 from ..plan.nvidia_driver_upkeep import PERSISTENCED, UVM
+from ..plan.systemd_asks import RUNNING
 from ..plan.unit_names import NVIDIA_DRIVER as NAME
 
 
@@ -44,7 +44,7 @@ def look(host: Host, settings: planner.Settings | None, past: Past) -> planner.N
 
         now = now._replace(shelf=shelf(host, NAME, now))
     if fits and planner.is_loaded(now.loaded, now.on_disk):
-        persistence = service(host, f"{PERSISTENCED}.service") if systemd(host).running else None
+        persistence = service(host, f"{PERSISTENCED}.service") if host.exists(RUNNING) else None
         left = () if UVM in now.modules else later(stale, host)
         return now._replace(nodes=later(nodes, host), persistenced=persistence, idle=idle(host, past), stale=left)
     from ..look.driver_use import only_signed, use

@@ -46,7 +46,7 @@ BUDGET = {
     "gpu-settings": 30000,
     "mig-layout": 73500,
     "gpu-sharing": 62000,
-    "container-toolkit": 141500,
+    "container-toolkit": 116500,
 }
 # All together, on the host of these tests; and on one without NVSwitches whose GPUs are shared by time. Among it is the
 # gate of signed specs (front.trust, and root's configuration), which has to be asked where nothing is signed, too.

@@ -23,8 +23,6 @@ else:
 
 CONVERGED, PROGRESSING, FAILED = "CONVERGED", "PROGRESSING", "FAILED"
 FAIL_ON = ("terminal", "failed", "progressing", "never")
-MESSAGE_BYTES = 1024  # of the condition RebootRequired
-PHRASE = "reboot the node"
 
 
 class Turn(NamedTuple):
@@ -152,6 +150,8 @@ def conditions_of(results: Sequence[Result]) -> list[dict[str, str]]:
     found = [dict(condition) for result in results for condition in result["conditions"]]
     reasons = reboot_reasons(results)
     if reasons:
+        from .bounded_message import bounded
+
         found.append(
             {
                 "type": "RebootRequired",
@@ -161,23 +161,3 @@ def conditions_of(results: Sequence[Result]) -> list[dict[str, str]]:
             }
         )
     return found
-
-
-def bounded(messages: Sequence[str], limit: int = MESSAGE_BYTES) -> str:
-    """The messages joined, in at most `limit` bytes of UTF-8; when cut, each keeps its beginning and what to do."""
-    whole = "; ".join(messages)
-    if len(_bytes(whole)) <= limit:
-        return whole
-    share = (limit - 2 * (len(messages) - 1)) // len(messages)
-    return "; ".join(_cut(message, share) for message in messages)
-
-
-def _cut(message: str, limit: int) -> str:
-    if len(_bytes(message)) <= limit:
-        return message
-    tail = f" ...: {PHRASE}"
-    return _bytes(message)[: max(0, limit - len(tail))].decode("utf-8", "ignore") + tail
-
-
-def _bytes(text: str) -> bytes:
-    return text.encode("utf-8", "replace")

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.errors import Refused
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan import section
+from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.bounded_message import bounded
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.section import Turn
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.unit_names import ORDER
 
@@ -183,14 +184,14 @@ def test_there_is_no_condition_where_nothing_waits_for_a_reboot() -> None:
 def test_a_message_of_1024_bytes_is_kept_whole() -> None:
     text = "é" * 504 + ": reboot the node"
     assert len(text.encode()) == 1025
-    assert section.bounded([text[1:] + "x"]) == text[1:] + "x"
-    assert section.bounded([text]) != text
+    assert bounded([text[1:] + "x"]) == text[1:] + "x"
+    assert bounded([text]) != text
 
 
 @given(st.lists(st.text(st.characters(exclude_categories=["Cs"]), max_size=1500), min_size=1, max_size=12))
 def test_the_condition_s_message_is_bounded_in_bytes_and_each_part_says_what_to_do(texts: list[str]) -> None:
     messages = [f"{text}: reboot the node" for text in texts]
-    said = section.bounded(messages)
+    said = bounded(messages)
     assert len(said.encode("utf-8")) <= 1024
     assert said.count("reboot the node") >= len(messages)
 

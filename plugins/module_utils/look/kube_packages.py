@@ -31,6 +31,8 @@ from ..plan.unit_names import K8S_JOIN as UNIT
 from .os_release import distribution
 from .packages import packages
 
+SIZE = 2  # where a stamp has it
+LEAST = 4 * 1024 * 1024  # bytes: each of these programs has tens of millions
 VERSIONS = {
     "kubeadm": ("kubeadm", "version", "-o", "short"),
     "kubectl": ("kubectl", "version", "--client", "-o", "yaml"),
@@ -77,13 +79,17 @@ def _is_whole(record: dict[str, Any]) -> bool:
 
 def _programs(host: Host, shelf: Packages) -> dict[str, str]:
     """Those of KUBE without a package of the name, with what they say of their versions."""
-    return {name: _version(host, name) for name in KUBE if name not in shelf.installed and host.which(name)}
+    paths = {name: host.which(name) for name in KUBE if name not in shelf.installed}
+    return {name: _version(host, name, path) for name, path in paths.items() if path}
 
 
-def _version(host: Host, name: str) -> str:
+def _version(host: Host, name: str, path: str) -> str:
+    """What the program says; it follows from its file alone where that is no script, which may start another."""
     from ..plan.program_version import version_in
 
-    answer = host.ask(VERSIONS[name])
+    stamp = host.stamp(path)
+    is_itself = stamp is not None and stamp[SIZE] >= LEAST
+    answer = host.follows(VERSIONS[name], (path,)) if is_itself else host.ask(VERSIONS[name])
     return version_in(answer.out) if answer.rc == 0 else ""
 
 

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-import json
+from ..core.json_text import loads
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def is_absent(text: str) -> bool:
 def loaded(text: str) -> Any:
     """JSON of an answer; raises ValueError."""
     try:
-        return json.loads(text)
+        return loads(text)
     except RecursionError:
         raise ValueError("it is nested too deep") from None
 

@@ -61,6 +61,26 @@ def test_nothing_is_asked_of_programs_whose_packages_are_there() -> None:
     assert asked(host) == ["dpkg-query"]
 
 
+@pytest.mark.parametrize(("size", "follows"), [(60_000_000, [("kubeadm", "version", "-o", "short")]), (300, [])])
+def test_a_version_follows_from_a_program_and_not_from_a_script_that_starts_one(
+    size: int, follows: list[tuple[str, ...]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    host = debian("kubelet", "kubectl", "containerd")
+    host.programs["kubeadm"] = says("v1.31.13\n")
+    told: list[tuple[str, ...]] = []
+
+    def followed(argv: tuple[str, ...], paths: tuple[str, ...]) -> Answer:
+        if argv[0] in KUBE:
+            assert paths == (host.which(argv[0]),)
+            told.append(argv)
+        return host.ask(argv)
+
+    monkeypatch.setattr(host, "follows", followed)
+    monkeypatch.setattr(host, "stamp", lambda path: (0, 1, size, 2, 3))
+    assert software(host, WANT, Past()).kubeadm == "1.31.13"
+    assert told == follows
+
+
 def test_the_key_is_fetched_only_where_it_is_needed() -> None:
     assert software(debian(), WANT, Past()).fetched == KEY
     assert "GET" not in asked(_looked(debian(*KUBE)))

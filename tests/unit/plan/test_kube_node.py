@@ -76,8 +76,8 @@ def test_a_node_of_which_little_is_known_yet() -> None:
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("", "Expecting value"),
-        ("<html>", "Expecting value"),
+        ("", "no JSON"),
+        ("<html>", "no JSON"),
         ("[]", "it is no object"),
         ("{}", "it has no metadata"),
         ('{"metadata": {}}', "it has no name"),

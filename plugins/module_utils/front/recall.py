@@ -53,12 +53,15 @@ class Recall:
         settings = None if turn.leaves else turn.settings
         try:
             key = _key(turn.unit, settings, host, records, given)
+        except Fault:
+            return make()
+        try:
             found = self._outcome(turn.unit, key, host)
             if found is not None:
                 _remember(found, settings, host, records)
                 return found._replace(notes=(*found.notes, *records.notes))
-        except Exception:  # noqa: BLE001 - whatever it is, the turn itself says it
-            return make()
+        except Exception:  # noqa: BLE001 - what is kept is damaged, or the turn itself says what it is
+            pass
         return make() if host.predicted else self._recorded(turn.unit, key, records, make)
 
     def _recorded(self, unit: str, key: str, records: Records, make: Callable[[], Outcome]) -> Outcome:

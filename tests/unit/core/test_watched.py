@@ -5,10 +5,12 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any, Callable
 
 import pytest
 
+from ansible_collections.bettercompute.bcd.plugins.module_utils.core import asked as asking
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core import watched as watching
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.asked import digest, question_of, shown
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.errors import Fault, Hung, StepFailed, Unreadable
@@ -252,9 +254,9 @@ def test_what_follows_from_files_is_not_asked_again_and_what_ended_otherwise_is_
 @pytest.mark.parametrize("name", ["stamp", "follows", "answer"])
 def test_a_file_that_was_changed_a_moment_ago_can_change_unseen(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     real = Counting()
-    monkeypatch.setattr(real, "stamp", lambda _path: (1, 2, 3, 4, now[0]))
     now = [10**18]
-    monkeypatch.setattr(watching.is_young.__globals__["time"], "time_ns", lambda: 10**18 + 50_000_000)
+    monkeypatch.setattr(real, "stamp", lambda _path: (1, 2, 3, 4, now[0]))
+    monkeypatch.setattr(time, "time_ns", lambda: 10**18 + 50_000_000)
     host = Watched(real)
     assert turn(host, QUESTIONS[name]) is None
     assert turn(host, QUESTIONS[name]) is None  # nor by another unit, later: the stamp was taken then
@@ -293,6 +295,6 @@ def test_a_turn_of_too_many_questions_is_not_kept(monkeypatch: pytest.MonkeyPatc
 
 def test_who_changes_what_a_sight_gave_changes_no_memory() -> None:
     host = Watched(Counting())
-    host._seen["sight", "look.moment", "has_passed", "[7]"] = watching.Seen([["x"]], None, "")
+    host._seen["sight", "look.moment", "has_passed", "[7]"] = asking.Seen([["x"]], None, "")
     host.sight(has_passed, 7)[0].append("y")
     assert host.sight(has_passed, 7) == [["x"]]

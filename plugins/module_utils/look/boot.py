@@ -215,7 +215,7 @@ def _ask(host: Host, line: str, reads: tuple[str, ...] = ()) -> dict[str, Answer
 def _grubby_reads(host: Host) -> tuple[str, ...]:
     """What grubby makes its list of where entries are files of their own; () where they are not.
 
-    It is a script over these files then, which takes a second on a host with a few kernels.
+    It is a script over these files then, which starts many programs.
     """
     folder = "/boot/loader/entries"
     found = host.names(folder)

@@ -10,8 +10,10 @@ import pytest
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.errors import StepFailed
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.plan import Answer
 from ansible_collections.bettercompute.bcd.plugins.module_utils.look import module_index
+from ansible_collections.bettercompute.bcd.plugins.module_utils.look.boot import boot
 from ansible_collections.bettercompute.bcd.plugins.module_utils.look.driver_file import on_disk
 from ansible_collections.bettercompute.bcd.plugins.module_utils.look.package_database import listed
+from tests.unit import boot_machines
 from tests.unit.fake_host import FakeHost
 
 DPKG, RPM = ("dpkg-query", "-W", "x"), ("rpm", "-qa", "x")
@@ -110,3 +112,16 @@ def test_a_kernel_without_an_index_is_asked_each_time() -> None:
     assert host.sight(module_index.deciding, KERNEL) == []
     assert on_disk(host) is not None
     assert host.from_files == []
+
+
+def test_what_grubby_lists_follows_from_the_entries_and_the_variables_that_they_name() -> None:
+    booted = boot_machines.machine("grubby")
+    host = Following({path: file.text for path, file in booted.files.items()}, booted.programs, links=booted.links)
+    folder = "/boot/loader/entries"
+    seen = boot(host, "iommu")
+    ((argv, paths),) = host.from_files
+    assert argv == ("grubby", "--info=ALL")
+    assert seen.answers["grubby --info=ALL"].rc == 0
+    entries = {f"{folder}/{name}" for name in host.names(folder)}
+    assert len(entries) > 1
+    assert {folder, *entries, "/boot/grub2/grubenv", "/etc/default/grub", "/etc/kernel/cmdline"} < {*paths}

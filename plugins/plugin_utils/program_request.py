@@ -16,12 +16,15 @@ from typing import Any, NamedTuple
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from ansible.module_utils.common.parameters import remove_values
 
-from ..module_utils.plan.installed import ANOTHER, REQUEST, SCRIPT
+from ..module_utils.plan.installed import ANOTHER, MADE, REQUEST, SCRIPT
 from ..module_utils.plan.plain_text import plain_lines
 from ..module_utils.plan.release import VERSION
 from .carried import TOO_OLD
 
-COMMAND = f"{SCRIPT} {REQUEST}"
+# For a shell. Whatever else has that name is not called, least of all with a secret on its standard input.
+COMMAND = (
+    f'{{ read -r first && read -r made; }} < {SCRIPT} && [ "$made" = "{MADE}" ] || exit 127; exec {SCRIPT} {REQUEST}'
+)
 NOT_THERE = (126, 127)  # of a shell: it cannot be run, and there is none
 CALLED_WRONGLY = 64  # of an older program, which does not know the word
 START = '{"bcd_answer": '

@@ -39,6 +39,7 @@ except ImportError:
 
 CHOICE = "bcd_program_pass"
 AUTO = "auto"
+INTERNAL = "_ansible_"  # what Ansible adds to a task's options, and leaves there when it tries again
 INSTALLED, CARRIED = "bcd-program", "bcd-carried"  # in Ansible's own folder of this run
 ANY_MODULE = "ansible.builtin.ping"  # where a Python is that runs it, ours is
 
@@ -184,6 +185,7 @@ def choice(value: Any) -> bool | None:
 
 def plain(given: Mapping[str, Any]) -> dict[str, Any]:
     """A task's options as a module reads them: through JSON, with what is vaulted laid open."""
+    given = {name: value for name, value in given.items() if not name.startswith(INTERNAL)}
     if _BuiltModule is None:
         text = json.dumps(given, cls=AnsibleJSONEncoder, vault_to_text=True)
     else:

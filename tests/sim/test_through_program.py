@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.installed import MADE
 from ansible_collections.bettercompute.bcd.plugins.plugin_utils.program import program
 from tests.sim import controller
 from tests.sim import helper_socket as helper
@@ -30,7 +31,7 @@ BCD = "/usr/local/sbin/bcd"
 ZIP = "/usr/lib/bcd/bcd.pyz"
 ASKED = "/tmp/asked"
 BEHIND = "/usr/local/sbin/bcd.installed"
-NOTES = f'#!/bin/sh\necho "$@" >> {ASKED}\n'
+NOTE = f'echo "$@" >> {ASKED}\n'
 UNITS = {"sysctl": {"vm.swappiness": 10}, "cpu": {"isolate": "2-3"}}
 ASIDE = {"module_args": {"max_disruption": "service"}}  # with core 2.16, which registers no invocation
 SECTION, PLAN, HOLDS = (f"bettercompute.bcd.{name}" for name in ("host_section", "host_plan", "cdi_holds"))
@@ -75,7 +76,7 @@ class Fleet:
 
 def note(host: SimulatedHost, rest: str) -> None:
     """Have the host's program note its calls, and then do the rest."""
-    host.write(BCD, NOTES + rest + "\n", 0o755)
+    host.write(BCD, f"#!/bin/sh\n{MADE}\n{NOTE}{rest}\n", 0o755)
 
 
 @pytest.fixture(scope="module")
@@ -181,7 +182,7 @@ def test_one_command_and_no_file_is_what_a_task_takes(seed: str, tmp_path: Path)
     played = hosts.run([task, task], "-vvvv", as_json=False)
     lines = [line for line in played.out.splitlines() if line.startswith(("<one> EXEC", "<one> PUT"))]
     assert [line.split()[1] for line in lines] == ["EXEC", "EXEC"]
-    assert all(f"/bin/sh -c {BCD} request" in line.replace("'", "").replace('"', "") for line in lines)
+    assert all(f"exec {BCD} request" in line for line in lines)
     assert played.rc == 0
     assert "geheim" not in played.out + played.err
 
@@ -205,14 +206,20 @@ def test_an_account_of_the_group_has_root_s_pass_by_the_helper(seed: str, tmp_pa
 
 
 def test_where_the_program_gives_no_result_the_module_does(seed: str, tmp_path: Path) -> None:
-    """No program, another one, one that says other things, one that is killed: the last two are told of."""
+    """No program, another one, one that says other things, one that is killed: the last two are told of.
+
+    What has its name and is not ours is not even called.
+    """
     always = {"bcd_program_pass": True}
     hosts = Fleet(
-        tmp_path, seed, dict.fromkeys(("gone", "forbidden", "other", "old", "talks", "killed", "module"), always)
+        tmp_path,
+        seed,
+        dict.fromkeys(("gone", "forbidden", "other", "old", "talks", "killed", "foreign", "module"), always),
     )
     host = hosts.hosts
     note(host["gone"], "exit 127")
-    host["forbidden"].write(BCD, f"#!/nowhere/python\n{NOTES}", 0o755)
+    host["forbidden"].write(BCD, f"#!/nowhere/python\n{MADE}\n", 0o755)
+    host["foreign"].write(BCD, f"#!/bin/sh\n# Bulk copy of data.\n{NOTE}", 0o755)
     host["other"].write("/usr/lib/bcd/0.1.0/program.sha256", "0" * 64 + "\n")
     note(host["old"], "echo 'usage: bcd [-h] [--version] WORD' >&2; exit 64")
     note(host["talks"], 'cat > /dev/null; echo \'{"bcd_answer": {"chan\'')
@@ -225,7 +232,7 @@ def test_where_the_program_gives_no_result_the_module_does(seed: str, tmp_path: 
     for name in host:
         assert found[name][0] == found["module"][0] or name == "killed", name
         assert found[name][1] == found["module"][1], name
-        asked = 0 if name in ("module", "forbidden") else 1  # and no second time in this run
+        asked = 0 if name in ("module", "forbidden", "foreign") else 1  # and no second time in this run
         assert hosts.asked(name) == ["request"] * asked, name
     assert host["killed"].read("/proc/sys/vm/swappiness") == "10\n"
     told = played.err.replace("[WARNING]:", " ") + " ".join(str(found[name][2][2]["msg"]) for name in host)

@@ -24,13 +24,13 @@ from ..core.errors import Fault, Refused, StepFailed
 from ..core.host import Host, advice
 from ..core.lock import only_pass
 from ..core.step import File
-from ..plan.installed import PROGRAMS, RECORD, SCRIPT
+from ..plan.installed import MADE, PROGRAMS, RECORD, SCRIPT
 from ..plan.release import VERSION
 from .result import of_fault
 
 PART = re.compile(r"bcd/[a-z0-9_/]+\.py")
 LONGEST_INTERPRETER = 120  # characters; the kernel reads 127 of a script's first line
-OURS = "# Made by bcd install: local edits are replaced.\n"
+OURS = f"{MADE}\n"
 BEFORE = re.compile(r"^# before: (\S+)$", re.MULTILINE)
 NAMED = re.compile(rf'^sys\.path\.insert\(0, "{PROGRAMS}/([^"/]+)"\)$', re.MULTILINE)
 

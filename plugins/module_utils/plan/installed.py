@@ -7,6 +7,7 @@ from __future__ import annotations
 
 CONFIG = "/etc/bcd/config.toml"  # root's own: who may sign, what may be joined, whether the host is ours
 SCRIPT = "/usr/local/sbin/bcd"  # the program
+MADE = "# Made by bcd install: local edits are replaced."  # its second line; another program of that name is not ours
 PROGRAMS = "/usr/lib/bcd"  # the folders of its code, one a version
 RECORD = "program.sha256"  # in such a folder: of the zip that it was unpacked from
 REQUEST = "request"  # the word by which Ansible has the program make a pass (see front/for_controller.py)

@@ -6,12 +6,17 @@
 from __future__ import annotations
 
 import json
+import subprocess
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from ansible_collections.bettercompute.bcd.plugins.module_utils.front.install import render
+from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.installed import MADE, SCRIPT
 from ansible_collections.bettercompute.bcd.plugins.modules import cdi_holds, host_plan, host_section
 from ansible_collections.bettercompute.bcd.plugins.plugin_utils.program_request import (
+    COMMAND,
     Unanswered,
     answer,
     as_module,
@@ -83,6 +88,25 @@ def test_no_program_or_another_one_is_no_fault(rc: int, stderr: str) -> None:
     with pytest.raises(Unanswered) as fault:
         answer(rc, "", stderr)
     assert fault.value.why == ""
+
+
+def test_only_our_own_program_is_called(tmp_path: Path) -> None:
+    """The command as a shell takes it: with the options on standard input, and none of it read before."""
+    path = tmp_path / "bcd"
+    command = COMMAND.replace(SCRIPT, str(path))
+
+    def run() -> tuple[int, str]:
+        done = subprocess.run(["/bin/sh", "-c", command], input="options", capture_output=True, text=True, check=False)
+        return done.returncode, done.stdout
+
+    assert run() == (127, "")
+    for text in ("", "#!/bin/sh", "#!/bin/sh\necho foreign\n", f"#!/bin/sh\n\n{MADE}\necho foreign\n", "\0\xff\n"):
+        path.write_text(text, encoding="latin-1")
+        path.chmod(0o755)
+        assert run() == (127, "")
+    ours = render("/bin/sh", "0.1.0", "").split("import")[0].replace(" -IB", "")
+    path.write_text(ours + 'echo "$@"; cat', encoding="utf-8")
+    assert run() == (0, "request\noptions")
 
 
 def test_the_answer_is_found_among_what_a_login_prints() -> None:

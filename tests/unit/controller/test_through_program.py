@@ -13,7 +13,12 @@ from ansible import constants
 from ansible.errors import AnsibleActionFail
 
 from ansible_collections.bettercompute.bcd.plugins.modules import host_plan
-from ansible_collections.bettercompute.bcd.plugins.plugin_utils.through_program import ThroughProgram, choice, plain
+from ansible_collections.bettercompute.bcd.plugins.plugin_utils.through_program import (
+    ThroughProgram,
+    _ways,
+    choice,
+    plain,
+)
 
 
 class Plan(ThroughProgram):
@@ -82,6 +87,12 @@ def test_on_windows_there_is_no_program() -> None:
     assert plan._request(HOST) is None
 
 
+def test_a_task_that_is_tried_again_is_asked_again() -> None:
+    asked = Plan({**UNITS, "_ansible_check_mode": True, "_ansible_version": "2.16.0"})._request(HOST)
+    assert asked is not None
+    assert b"_ansible" not in asked.data
+
+
 @pytest.mark.parametrize("given", [{}, {"units": "x"}, {"units": {}, "wire_units": []}, {"units": {}, "fly": 1}])
 def test_wrong_options_are_the_modules_to_refuse(given: dict[str, Any]) -> None:
     assert Plan(given)._request(HOST) is None
@@ -101,25 +112,30 @@ def test_where_ansible_wants_no_invocation_none_is_told() -> None:
     assert asked.tells_invocation is False
 
 
-def test_a_host_that_had_none_is_not_asked_again_whatever_is_wanted() -> None:
-    asked = Plan(UNITS)._request(HOST)
-    assert asked is not None
-    asked.marks.absent("one")
+def ways(host: str = "one", **variables: Any) -> list[str]:
+    """By which ways the host's program is asked, one after the other, where none gives a result."""
+    asked = Plan(UNITS, delegate_to=host)._request(variables)
+    found = []
+    for way in [] if asked is None else _ways(asked):
+        assert way.host == host  # where the task runs is what counts
+        found.append(way.name)
+        way.marks.absent(way.host)
+    return found
+
+
+def test_a_host_is_asked_by_each_way_once_in_a_run_whatever_is_wanted() -> None:
+    assert ways() == ["installed", "carried"]
     for wanted in ("auto", True):
-        assert Plan(UNITS)._request({**HOST, "bcd_program_pass": wanted}) is None
-    other = Plan(UNITS, delegate_to="two")._request(HOST)  # where the task runs is what counts
-    assert other is not None
-    assert other.host == "two"
+        assert ways(bcd_program_pass=wanted) == []
+    assert ways("two") == ["installed", "carried"]
 
 
 def test_what_is_wanted_wins_over_what_other_hosts_have() -> None:
-    assert Plan(UNITS)._request({**HOST, "bcd_program_pass": False}) is None
-    first = Plan(UNITS)._request(HOST)
-    assert first is not None
+    assert ways(bcd_program_pass=False) == []
     for host in ("a", "b", "c"):
-        first.marks.absent(host)
-    assert Plan(UNITS)._request(HOST) is None
-    assert Plan(UNITS)._request({**HOST, "bcd_program_pass": True}) is not None
+        assert ways(host) == ["installed", "carried"]
+    assert ways("d") == ["carried"]
+    assert ways("e", bcd_program_pass=True) == ["installed", "carried"]
 
 
 @pytest.mark.parametrize(

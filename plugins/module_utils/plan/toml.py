@@ -10,6 +10,7 @@ its own. `toml_text` writes and edits.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from ..core.errors import Refused
 
@@ -43,6 +44,7 @@ BASED = r"0(?:x[0-9a-fA-F](?:_?[0-9a-fA-F])*|o[0-7](?:_?[0-7])*|b[01](?:_?[01])*
 DIGITS = r"[0-9](?:_?[0-9])*"
 FLOAT = rf"[+-]?(?:{DECIMAL}(?:\.{DIGITS})?(?:[eE][+-]?{DIGITS})?|inf|nan)"
 DEPTH = 100  # of arrays and inline tables
+LATELY = 16  # texts whose reading is kept: a pass asks for the same few again and again
 
 
 class Document(NamedTuple):
@@ -59,10 +61,14 @@ class Document(NamedTuple):
 
 
 def parse(text: str, source: str) -> Table:
-    """The tables and values of a text; raises Refused naming `source`, a path, and the line of what it cannot read."""
+    """The tables and values of a text; raises Refused naming `source`, a path, and the line of what it cannot read.
+
+    What is returned is not to be changed: the next one who asks for this text is given the same.
+    """
     return document(text, source).table
 
 
+@lru_cache(LATELY)
 def document(text: str, source: str) -> Document:
     """As `parse`, with where the values stand."""
     return _Reader(text, source).document()

@@ -12,12 +12,23 @@ from typing import Any
 import pytest
 
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.watched import Watched
+from ansible_collections.bettercompute.bcd.plugins.module_utils.plan import toml, toml_text
 from ansible_collections.bettercompute.bcd.plugins.module_utils.units.container_toolkit import UNIT
 from tests.gpu.model import Machine
 from tests.unit.container_host import SPEC, ContainerHost
 from tests.unit.promises import go
 
 CONTAINERD = "/usr/sbin/containerd"  # where this host has its programs
+MINE = """version = 2
+[plugins."io.containerd.grpc.v1.cri"]
+cdi_spec_dirs = ["/opt/cdi"]
+[plugins."io.containerd.grpc.v1.cri".registry]
+config_path = "/etc/containerd/certs.d"
+[plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc]
+runtime_type = "io.containerd.runc.v2"
+[plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc.options]
+SystemdCgroup = true
+"""
 
 
 def converged() -> ContainerHost:
@@ -125,3 +136,25 @@ def test_what_the_unit_is_about_is_a_difference(change: Callable[[ContainerHost]
     asked = asked_by(host)
     change(host)
     assert differing(host, asked) != []
+
+
+@pytest.mark.parametrize("version", ["1.7.27", "2.1.4"])
+def test_what_was_read_of_a_file_is_left_as_it_was(version: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All who ask for a text are given one reading of it."""
+    read: list[tuple[str, str, toml.Document]] = []
+    document = toml.document
+
+    def kept(text: str, source: str) -> toml.Document:
+        read.append((text, source, document(text, source)))
+        return read[-1][2]
+
+    for module in (toml, toml_text):
+        monkeypatch.setattr(module, "document", kept)
+    host = ContainerHost(Machine.from_products(["H100-80GB"]), {"containerd": version})
+    host.put("/etc/containerd/config.toml", 'version = 2\nimports = ["/etc/containerd/conf.d/*.toml"]\n')
+    host.put("/etc/containerd/conf.d/10-mine.toml", MINE)
+    settings: dict[str, Any]
+    for settings in ({}, {"cdi": False}, {}):
+        assert go(UNIT, host, settings).state == "converged"
+    assert {source for _text, source, _document in read} > {"/etc/containerd/config.toml"}
+    assert [source for text, source, found in read if found != document.__wrapped__(text, source)] == []

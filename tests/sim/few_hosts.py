@@ -104,13 +104,14 @@ def of_task(played: Played, task: str, host: str) -> list[dict[str, Any]]:
 
 
 def state_of(host: SimulatedHost) -> dict[str, str]:
-    """Every file of the tree that is not the simulator's own, with its text."""
+    """Every file of the tree that is not the simulator's own, nor what quiet turns asked, with its text."""
+    others = ("/dev", "/var/log/sim", "/run/sim", "/var/lib/sim", "/run/bcd-hostconfig")
     found = {}
     for folder, _unused, files in os.walk(host.tree):
         for name in files:
             path = os.path.join(folder, name)
             inside = path[len(host.tree) :]
-            if not inside.startswith(("/dev", "/var/log/sim", "/run/sim", "/var/lib/sim")) and not os.path.islink(path):
+            if not inside.startswith(others) and not os.path.islink(path):
                 found[inside] = Path(path).read_text(encoding="utf-8", errors="surrogateescape")
     return found
 

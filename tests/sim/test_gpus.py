@@ -31,7 +31,13 @@ WHOLE: dict[str, Any] = {
 }
 SPEC = "/etc/cdi/nvidia.json"
 # Where the simulator writes, and the nodes that it lends to each program.
-OWN = ("/var/log/sim", "/.sim", *(f"/dev/{name}" for name in ("null", "zero", "full", "random", "urandom", "tty")))
+QUIET = "/run/bcd-hostconfig"  # what quiet turns asked, which is no change of the host
+OWN = (
+    "/var/log/sim",
+    "/.sim",
+    QUIET,
+    *(f"/dev/{name}" for name in ("null", "zero", "full", "random", "urandom", "tty")),
+)
 NEW = "nvidia-driver fabric-manager gpu-settings mig-layout gpu-sharing container-toolkit".split()
 
 

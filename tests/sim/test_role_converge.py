@@ -70,13 +70,13 @@ class Site:
         return self.play([{f"bettercompute.bcd.{module}": options}], *arguments)
 
     def digest(self) -> dict[str, str]:
-        """Every path of the tree with its mode and content, but for what the simulator keeps of its own."""
+        """Every path of the tree with its mode and content, but for the simulator's own and what quiet turns asked."""
         found = {}
         for folder, folders, files in os.walk(self.host.tree):
             for name in (*folders, *files):
                 path = os.path.join(folder, name)
                 inside = path[len(str(self.host.tree)) :]
-                if inside.startswith(("/var/log/sim", "/run/sim", "/var/lib/sim", "/.sim")):
+                if inside.startswith(("/var/log/sim", "/run/sim", "/var/lib/sim", "/.sim", "/run/bcd-hostconfig")):
                     continue
                 content = Path(path).read_bytes() if os.path.isfile(path) and not os.path.islink(path) else b""
                 found[inside] = f"{os.lstat(path).st_mode:o} {hashlib.sha256(content).hexdigest()}"

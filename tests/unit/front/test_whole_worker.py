@@ -26,7 +26,7 @@ pytestmark = pytest.mark.exhaustive
 OPTIONS = ("units", "wire_units", "known", "generation", "signed_spec", "secrets", "node_id", "site", "only", "label")
 # Bytes of the project's files that a quiet pass imports for k8s-join beside what every pass does, and for both units in
 # all. It is many concerns in one: packages, kernel, swap, containerd, a membership, a kubelet, a Node.
-ALONE, WORKER = 230500, 416000
+ALONE, WORKER = 214500, 392500
 
 PODS = "/var/lib/kubelet/pod-resources/kubelet.sock"
 
@@ -136,6 +136,19 @@ def test_a_quiet_pass_over_a_worker_imports_little(cluster: Cluster) -> None:
         "plan.kube_entry",
         "plan.kube_kept_change",
         "plan.kube_unserved",
+        "plan.kube_served",
+        "plan.kube_versions",
+        "plan.kube_packages_back",
+        "plan.kube_kernel_change",
+        "plan.kube_kept_kubelet",
+        "plan.kubeconfig_yaml",
+        "plan.block_yaml",
+        "plan.label_rules",
+        "plan.k8s_join_refused",
+        "plan.k8s_join_first",
+        "plan.k8s_join_back",
+        "look.swap_sources",
+        "look.kube_modules",
         "plan.sysctl",
     }
     assert for_others & {*told["files"]} == set()

@@ -248,7 +248,7 @@ def test_of_many_hosts_without_it_three_are_asked(seed: str, tmp_path: Path) -> 
     hosts = Fleet(tmp_path, seed, {f"bare-{number}": {} for number in range(5)})
     for host in hosts.hosts.values():
         note(host, "exit 127")
-    played = hosts.run([{PLAN: options(fail_on="never")}, {HOLDS: {"assignments": []}}], "--forks", "5")
+    played = hosts.run([{PLAN: options(fail_on="never")}, {HOLDS: {"assignments": []}}], "--forks", "1")
     found = hosts.results(played)
     assert [status for name in hosts.hosts for _action, status, _result in found[name]] == ["ok"] * 10
     assert sorted(len(hosts.asked(name)) for name in hosts.hosts) == [0, 0, 1, 1, 1]

@@ -76,6 +76,7 @@ class Recorder:
 def replayed(tape: str, units: dict[str, Any]) -> dict[str, Any]:
     """What the pass over a section weighs in a fresh interpreter.
 
+    `first` and `again` are two passes that are opened as on a host, the second with what the first has kept.
     `files` has the bytes of each file of the project; `alone` those that one unit's turn imports beside what every pass
     does, which is under "", and than any turn does that is not known to be quiet, which is under "a turn". `changed`,
     `unconverged` (with why, by unit) and `calls` are the pass's, which should be quiet.

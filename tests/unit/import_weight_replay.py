@@ -107,6 +107,22 @@ def whole(tape: dict[str, Any], units: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+def again(tape: dict[str, Any], units: dict[str, Any], kept: str) -> dict[str, Any]:
+    """What a pass imports that is opened as on a host and has what an earlier one kept; `kept` is what it leaves."""
+    import_module(f"{ROOM}front.opening")
+    from ansible_collections.bettercompute.bcd.plugins.module_utils.core.watched import Beside, Watched
+    from ansible_collections.bettercompute.bcd.plugins.module_utils.front.recall import Recall
+
+    host = host_of(tape)
+    watched = Watched(host)
+    watched.recall = Recall(watched, "c0de")
+    if kept:
+        host.files[watched.recall.path] = File(kept, 0o600)
+    params = {**dict.fromkeys(OPTIONS), "units": units, "max_disruption": "gpu", "fail_on": "failed"}
+    result = report(converge_section(params, watched, Records(Beside(host, watched))), "failed")
+    return {"result": result, "kept": watched.recall.news() or kept, "files": imported(), "asked": host.asked}
+
+
 def main() -> None:
     """Replay the pass, and print what it imported: all of it, and by each unit alone."""
     given = json.load(sys.stdin)
@@ -114,6 +130,8 @@ def main() -> None:
     turns = section.turns(units, ())
     told = apart(whole, tape, units)
     told["alone"] = {"": imported(), "a turn": apart(full), **{turn.unit: apart(alone, tape, turn) for turn in turns}}
+    told["first"] = apart(again, tape, units, "")
+    told["again"] = apart(again, tape, units, told["first"]["kept"])
     json.dump(told, sys.stdout)
 
 

@@ -51,6 +51,8 @@ BUDGET = {
 # All together, on the host of these tests; and on one without NVSwitches whose GPUs are shared by time. Among it is the
 # gate of signed specs (front.trust, and root's configuration), which has to be asked where nothing is signed, too.
 WHOLE, PLAIN = 598000, 539000
+# All together where each unit's turn is known again (front.recall): what every pass imports, and the sights.
+RECALLED = 146000
 
 
 def go(host: Host, units: dict[str, Any] = UNITS) -> dict[str, Any]:
@@ -235,6 +237,20 @@ def test_a_quiet_pass_over_a_plain_host_imports_less() -> None:
     for_others = {"plan.gpu_sharing_daemon", "plan.fabric_manager_service", "plan.packages", "core.predict"}
     for_others |= {"front.asked", "front.repairs", "front.verified", "plan.pins", "plan.agreement", "intent.acceptance"}
     assert for_others & {*told["files"]} == set()
+
+
+def test_a_quiet_pass_that_is_known_again_imports_no_unit() -> None:
+    host, _result = ended()
+    told = quiet(host, UNITS)
+    first, again = told["first"], told["again"]
+    assert again["result"] == first["result"]
+    assert again["kept"] == first["kept"]
+    rooms = {room: [name for name in again["files"] if name.startswith(f"{room}.")] for room in ("units", "plan")}
+    assert rooms["units"] == ["units.catalog"]
+    named = {name.replace("-", "_") for name in catalog.SHIPPED}
+    assert [name for name in rooms["plan"] if name.partition(".")[2].startswith((*named,))] == []
+    assert "core.runner" not in again["files"]
+    assert sum(again["files"].values()) <= RECALLED, json.dumps(again["files"])
 
 
 def test_no_unit_says_of_itself_that_it_is_known_after_its_own_steps() -> None:

@@ -21,8 +21,11 @@ from ansible_collections.bettercompute.bcd.plugins.module_utils.front.recall imp
 from ansible_collections.bettercompute.bcd.plugins.module_utils.front.turns import NOTHING, take_turns
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.section import Turn
 from ansible_collections.bettercompute.bcd.plugins.module_utils.units import catalog
-from tests.unit.fake_host import Killed
+from tests.cluster.control_plane import TOKEN, Cluster
+from tests.unit.fake_host import FakeHost, Killed
 from tests.unit.front.test_whole_host import go as passed
+from tests.unit.front.test_whole_worker import go as joined
+from tests.unit.front.test_whole_worker import machine, units
 from tests.unit.perturbed import WAYS, Otherwise, Traced
 from tests.unit.whole_host import UNITS, WholeHost
 
@@ -46,9 +49,15 @@ def converged() -> tuple[WholeHost, str]:
     """A host after its pass, and what a quiet one has kept of it."""
     host = WholeHost()
     assert passed(host)["unconverged"] == []
+    return host, kept_of(host, turns())
+
+
+def kept_of(host: FakeHost, quiet: list[Turn]) -> str:
+    """What a pass of these turns keeps."""
     watched = recalling(host, '{"units": {}}')
-    take_turns(turns(), catalog.unit, watched, Records(Beside(host, watched)), "gpu")
-    return host, watched.recall.news()
+    take_turns(quiet, catalog.unit, watched, Records(Beside(host, watched)), "gpu")
+    text: str = watched.recall.news()
+    return text
 
 
 def turns() -> list[Turn]:
@@ -96,25 +105,44 @@ def plain(outcome: Outcome | str | None) -> Any:
 
 @pytest.mark.parametrize("unit", UNITS)
 def test_whatever_is_otherwise_the_turn_comes_to_the_same(unit: str) -> None:
-    """For all that a turn reads, in each way in which it may be otherwise, on a host and on a predicted one."""
     host, kept = converged()
-    turn = Turn(unit, UNITS[unit])
-    asked = {name: one["asked"] for name, one in json.loads(kept)["units"].items()}
+    hold(host, kept, Turn(unit, UNITS[unit]))
+
+
+def test_whatever_is_otherwise_a_worker_comes_to_the_same() -> None:
+    with Cluster() as cluster:
+        cluster.token()
+        host = machine(cluster)
+        given = units(host)
+        assert joined(host, given, TOKEN)["unconverged"] == []
+        both = [Turn(unit, settings) for unit, settings in given.items()]
+        kept = kept_of(host, both)
+        assert {*json.loads(kept)["units"]} == {"container-toolkit", "k8s-join"}
+        for turn in both:
+            found = recalled(turn, Traced(host), kept, False)
+            assert plain(found) == plain(made(turn, Traced(host)))
+        hold(host, kept, both[1], every=3)
+
+
+def hold(host: FakeHost, kept: str, turn: Turn, every: int = 1) -> None:
+    """For all that a turn reads, in each way in which it may be otherwise, on a host and on a predicted one.
+
+    `every` n-th of them is enough where that is a lot.
+    """
+    asked = json.loads(kept)["units"][turn.unit]["asked"]
     traced = Traced(host)
     made(turn, traced)
-    tried, believed = 0, 0
-    for leaf, follows in traced.leaves.items():
-        for way in WAYS[leaf[0]]:
-            for predicted in (False, True):
-                other = Otherwise(host, leaf, way, follows)
-                found = recalled(turn, other, kept, predicted)
-                tried += 1
-                if found is None:
-                    continue
-                assert not any(shows(other, question) != shows(host, question) for question in asked[unit])
-                believed += 1
-                full = Otherwise(host, leaf, way, follows)
-                want = made(turn, PredictedHost(full) if predicted else full)
-                assert plain(found) == plain(want), (leaf, way, predicted)
-                assert other.written == full.written, (leaf, way, predicted)
-    assert 0 < believed < tried  # the rest of what a sight reads, say
+    cases = [(leaf, way, predicted) for leaf in traced.leaves for way in WAYS[leaf[0]] for predicted in (False, True)]
+    believed = 0
+    for leaf, way, predicted in cases[::every]:
+        other = Otherwise(host, leaf, way, traced.leaves[leaf])
+        found = recalled(turn, other, kept, predicted)
+        if found is None:
+            continue
+        assert not any(shows(other, question) != shows(host, question) for question in asked)
+        believed += 1
+        full = Otherwise(host, leaf, way, traced.leaves[leaf])
+        want = made(turn, PredictedHost(full) if predicted else full)
+        assert plain(found) == plain(want), (leaf, way, predicted)
+        assert other.written == full.written, (leaf, way, predicted)
+    assert 0 < believed < len(cases) / every  # the rest of what a sight reads, say

@@ -10,8 +10,6 @@ from typing import Any
 
 from ansible.errors import AnsibleFilterError
 
-from ..plugin_utils.awx_answer import problem
-
 DOCUMENTATION = r"""
 name: awx_problem
 short_description: Why AWX did not do what it was asked
@@ -50,6 +48,8 @@ _value:
 
 def awx_problem(answer: Any, what: str = "do it") -> str:
     """Why the call failed, or ""."""
+    from ..plugin_utils.awx_answer import problem
+
     if not isinstance(answer, Mapping):
         raise AnsibleFilterError(f"awx_problem takes the result of ansible.builtin.uri, not {answer!r}")
     return problem(answer, what)

@@ -10,8 +10,6 @@ from typing import Any
 
 from ansible.errors import AnsibleFilterError
 
-from ..plugin_utils.awx import level_step
-
 DOCUMENTATION = r"""
 name: awx_step
 short_description: What objects that AWX is to have ask of AWX's API
@@ -72,6 +70,8 @@ _value:
 
 def awx_step(level: Any, ids: Any, looked: Any = None, made: Any = None, surveys: Any = None) -> dict[str, Any]:
     """What the objects of a level ask of the API."""
+    from ..plugin_utils.awx import level_step
+
     try:
         return level_step(level, ids, looked, made, surveys)
     except ValueError as fault:

@@ -10,8 +10,6 @@ from typing import Any
 
 from ansible.errors import AnsibleFilterError
 
-from ..plugin_utils.report import PLAN, STATUS, fleet_document
-
 DOCUMENTATION = r"""
 name: fleet_report
 short_description: One document of what every host's plan found, or of how every host is
@@ -97,9 +95,11 @@ _value:
 
 
 def fleet_report(
-    results: Any, devices: Any = None, facts: Any = None, places: Any = None, waits: Any = None, source: str = PLAN
+    results: Any, devices: Any = None, facts: Any = None, places: Any = None, waits: Any = None, source: str = "plan"
 ) -> dict[str, Any]:
     """The fleet document of registered results by host name."""
+    from ..plugin_utils.report import PLAN, STATUS, fleet_document
+
     for given in (results, *(each for each in (devices, facts, places, waits) if each is not None)):
         if not isinstance(given, Mapping):
             kind = type(given).__name__

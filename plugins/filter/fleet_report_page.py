@@ -10,9 +10,6 @@ from typing import Any
 
 from ansible.errors import AnsibleFilterError
 
-from ..plugin_utils.report import KIND, VERSION
-from ..plugin_utils.report_page import render_page
-
 DOCUMENTATION = r"""
 name: fleet_report_page
 short_description: The drift report as one HTML page
@@ -62,6 +59,9 @@ _value:
 
 def fleet_report_page(document: Any, at: str = "", history: Any = ()) -> str:
     """The page of a fleet document."""
+    from ..plugin_utils.report import KIND, VERSION
+    from ..plugin_utils.report_page import render_page
+
     if not isinstance(document, Mapping) or (document.get("kind"), document.get("version")) != (KIND, VERSION):
         raise AnsibleFilterError(f"fleet_report_page takes a {KIND} of version {VERSION}, as fleet_report gives it")
     if not isinstance(history, Sequence) or not all(isinstance(run, Mapping) for run in history):

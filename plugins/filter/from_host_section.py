@@ -10,8 +10,6 @@ from typing import Any
 
 from ansible.errors import AnsibleFilterError
 
-from ..plugin_utils.wire_section import from_section
-
 DOCUMENTATION = r"""
 name: from_host_section
 short_description: The units of a host section as it travels
@@ -52,6 +50,8 @@ _value:
 
 def from_host_section(section: Any) -> dict[str, dict[str, Any]]:
     """The mapping of the section."""
+    from ..plugin_utils.wire_section import from_section
+
     try:
         return from_section(section)
     except ValueError as fault:

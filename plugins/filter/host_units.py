@@ -10,8 +10,6 @@ from typing import Any
 
 from ansible.errors import AnsibleFilterError
 
-from ..plugin_utils.host_units import render
-
 DOCUMENTATION = r"""
 name: host_units
 short_description: The units of a host, from its pool and its profile
@@ -86,6 +84,8 @@ def host_units(
     pool: Any, profile: Any = None, labels: Any = None, gpus: Any = None, frozen_layout: Any = None
 ) -> dict[str, dict[str, Any]]:
     """The units of the host."""
+    from ..plugin_utils.host_units import render
+
     try:
         return render(pool, profile, labels, gpus, frozen_layout)
     except ValueError as fault:

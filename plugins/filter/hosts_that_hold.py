@@ -8,8 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from ..plugin_utils.signed import holders
-
 DOCUMENTATION = r"""
 name: hosts_that_hold
 short_description: Which hosts are given devices to hold
@@ -50,6 +48,8 @@ _value:
 
 def hosts_that_hold(hosts: Iterable[str], variables: Any) -> list[str]:
     """Those of the hosts for which the role bcd_devices has something to do."""
+    from ..plugin_utils.signed import holders
+
     return holders(hosts, variables)
 
 

@@ -10,8 +10,6 @@ from typing import Any
 
 from ansible.errors import AnsibleFilterError
 
-from ..plugin_utils.layout_waits import layout_waits as waits
-
 DOCUMENTATION = r"""
 name: layout_waits
 short_description: Which MIG layout waits for GPUs that are in use
@@ -63,6 +61,8 @@ _value:
 
 def layout_waits(units: Any, pool: Any, profile: Any = None, labels: Any = None, gpus: Any = None) -> str:
     """What waits, in one sentence."""
+    from ..plugin_utils.layout_waits import layout_waits as waits
+
     try:
         return waits(units, pool, profile, labels, gpus)
     except ValueError as fault:

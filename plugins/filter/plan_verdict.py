@@ -10,8 +10,6 @@ from typing import Any
 
 from ansible.errors import AnsibleFilterError
 
-from ..plugin_utils.report import verdict
-
 DOCUMENTATION = r"""
 name: plan_verdict
 short_description: Why a host's plan should fail the run
@@ -56,6 +54,8 @@ _value:
 
 def plan_verdict(result: Any, fail_on: str = "failed") -> str:
     """Why the plan fails the run, or ""."""
+    from ..plugin_utils.report import verdict
+
     try:
         return verdict(result, fail_on)
     except ValueError as fault:

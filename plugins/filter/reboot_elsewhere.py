@@ -8,8 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from ..plugin_utils.reboot_seen import elsewhere
-
 DOCUMENTATION = r"""
 name: reboot_elsewhere
 short_description: The hosts that share a pool with those that are to be rebooted
@@ -62,6 +60,8 @@ def reboot_elsewhere(
     reach: Iterable[str], variables: Mapping[str, Any], everyone: Iterable[str], named: Iterable[str]
 ) -> list[str]:
     """The other hosts of the pools (see plugin_utils.reboot_seen)."""
+    from ..plugin_utils.reboot_seen import elsewhere
+
     return elsewhere(list(reach), everyone, named, variables)
 
 

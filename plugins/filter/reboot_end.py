@@ -8,11 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ..plugin_utils.reboot_said import end
-from ..plugin_utils.reboot_seen import outcomes
-from ..plugin_utils.reboot_waves import ending
-from ..plugin_utils.template_trust import inert
-
 DOCUMENTATION = r"""
 name: reboot_end
 short_description: What a rolling reboot came to
@@ -72,6 +67,11 @@ def reboot_end(
     plan: Mapping[str, Any], variables: Mapping[str, Any], planned: bool = False, limit: str = ""
 ) -> dict[str, Any]:
     """The end (see plugin_utils.reboot_waves), as stats and in sentences."""
+    from ..plugin_utils.reboot_said import end
+    from ..plugin_utils.reboot_seen import outcomes
+    from ..plugin_utils.reboot_waves import ending
+    from ..plugin_utils.template_trust import inert
+
     found = outcomes(plan["queue"], variables)
     shown = {**plan, "waves": [], "turns": {}} if planned else plan
     made: dict[str, Any] = inert(end(plan, ending(shown, found), limit))

@@ -10,12 +10,6 @@ from typing import Any
 
 from ansible.errors import AnsibleFilterError
 
-from ..plugin_utils.reboot_said import lines
-from ..plugin_utils.reboot_seen import seen
-from ..plugin_utils.reboot_waves import plan_waves
-from ..plugin_utils.reboot_wishes import wishes_of
-from ..plugin_utils.template_trust import inert
-
 DOCUMENTATION = r"""
 name: reboot_plan
 short_description: The waves of a rolling reboot
@@ -136,6 +130,12 @@ def reboot_plan(
     lost: Iterable[str] = (),
 ) -> dict[str, Any]:
     """The plan (see plugin_utils.reboot_waves), with its `lines`, and whether it is `dry`."""
+    from ..plugin_utils.reboot_said import lines
+    from ..plugin_utils.reboot_seen import seen
+    from ..plugin_utils.reboot_waves import plan_waves
+    from ..plugin_utils.reboot_wishes import wishes_of
+    from ..plugin_utils.template_trust import inert
+
     given = {
         "max_unavailable": max_unavailable,
         "again": again,

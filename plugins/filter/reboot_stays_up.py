@@ -8,10 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..plugin_utils.reboot_seen import stays_up
-from ..plugin_utils.reboot_wishes import Wishes
-from ..plugin_utils.template_trust import inert
-
 DOCUMENTATION = r"""
 name: reboot_stays_up
 short_description: Why a host is not rebooted although its turn has come
@@ -69,6 +65,10 @@ _value:
 
 def reboot_stays_up(look: Any, again: bool = False, with_holds: bool = False, cordon: bool = True) -> dict[str, Any]:
     """Why (see plugin_utils.reboot_seen)."""
+    from ..plugin_utils.reboot_seen import stays_up
+    from ..plugin_utils.reboot_wishes import Wishes
+    from ..plugin_utils.template_trust import inert
+
     found: dict[str, Any] = inert(stays_up(look, Wishes(again, with_holds, cordon)))
     return found
 

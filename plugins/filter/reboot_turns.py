@@ -8,10 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from ..plugin_utils.reboot_seen import outcomes
-from ..plugin_utils.reboot_waves import turns
-from ..plugin_utils.template_trust import inert
-
 DOCUMENTATION = r"""
 name: reboot_turns
 short_description: What each host of a wave may do now
@@ -59,6 +55,10 @@ def reboot_turns(
     plan: Mapping[str, Any], variables: Mapping[str, Any], batch: Iterable[str]
 ) -> dict[str, dict[str, str]]:
     """The turns by host of the wave that has the batch's hosts; none where no wave has one."""
+    from ..plugin_utils.reboot_seen import outcomes
+    from ..plugin_utils.reboot_waves import turns
+    from ..plugin_utils.template_trust import inert
+
     members = set(batch)
     at = next((at for at, wave in enumerate(plan["waves"]) if members & set(wave)), None)
     if at is None:

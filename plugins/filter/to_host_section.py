@@ -10,8 +10,6 @@ from typing import Any
 
 from ansible.errors import AnsibleFilterError
 
-from ..plugin_utils.wire_section import to_section
-
 DOCUMENTATION = r"""
 name: to_host_section
 short_description: Units as the host section travels
@@ -59,6 +57,8 @@ _value:
 
 def to_host_section(units: Any) -> list[dict[str, str]]:
     """The section in wire form."""
+    from ..plugin_utils.wire_section import to_section
+
     try:
         return to_section(units)
     except ValueError as fault:

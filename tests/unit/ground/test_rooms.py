@@ -121,6 +121,17 @@ def test_controller_plugins_share_the_plans_only() -> None:
     assert wrong == []
 
 
+def test_a_filter_imports_what_it_calls_when_it_is_called() -> None:
+    """To find one filter Ansible loads all of a collection's, compiled anew, in the process of every host."""
+    wrong = [
+        f"{shown(path, found.line)} imports {found.name}"
+        for path in rooms.sources("plugins/filter")
+        for found in rooms.imports(path)
+        if not found.lazy and (found.ours or ".plugin_utils" in found.name)
+    ]
+    assert wrong == []
+
+
 def test_every_folder_of_module_utils_is_a_package() -> None:
     """A zipapp, and Python 3.9 in a module's zip, import no folder without one."""
     folders = {parent for path in rooms.sources("plugins/module_utils") for parent in path.parents}

@@ -110,7 +110,9 @@ def events(bench: Bench, scratch: Path, hosts: int) -> Events:
     settings = {"idle_timeout": 0, "job_timeout": 0}
     (job / "env" / "settings").write_text(json.dumps(settings), encoding="utf-8")
     words = [RUNNER, "run", str(job), "-p", "converge.yml", "--inventory", bench.inventory(KIND, hosts), "-q"]
-    bench.meter.run(words, bench.environment(clean_environment(), FORKS), job)
+    values = bench.environment(clean_environment(), FORKS)
+    values["PATH"] = os.pathsep.join([os.path.dirname(RUNNER), values["PATH"]])  # it looks for ansible-playbook
+    bench.meter.run(words, values, job)
     found = []
     for path in sorted(job.glob("artifacts/*/job_events/*.json")):
         if not path.name.endswith("-partial.json"):

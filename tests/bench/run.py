@@ -118,12 +118,13 @@ def measured(given: argparse.Namespace, chosen: tuple[Case, ...]) -> dict[str, A
                 apart = bench.meter.apart
                 rows: list[scale.Row] = []
                 written: list[scale.Events] = []
+                faults: list[str] = []
                 if loads(given):
-                    rows, written = scale.measured(bench, place, loads(given), given.turns, say)
+                    rows, written, faults = scale.measured(bench, place, loads(given), given.turns, say)
     finally:
         if held is not None:
             held.remove()
-    return {"costs": costs, "apart": apart, "rows": rows, "events": written}
+    return {"costs": costs, "apart": apart, "rows": rows, "events": written, "faults": faults}
 
 
 def loads(given: argparse.Namespace) -> tuple[scale.Load, ...]:
@@ -193,7 +194,9 @@ def told(
         print("BROKEN BOUNDS: " + "; ".join(broken))
     if missing:
         print("NOT MEASURED: " + "; ".join(missing))
-    return 1 if broken else 2 if missing and not given.cases else 0
+    if found["faults"]:
+        print("DID NOT DO THEIR WORK: " + "; ".join(found["faults"]))
+    return 1 if broken or found["faults"] else 2 if missing and not given.cases else 0
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ from tests.bench.bench import Bench
 from tests.bench.cases import CONVERGE, Case
 from tests.bench.figures import Figure, Result
 from tests.bench.medians import Spread, spread
-from tests.bench.trial import Cost, clean_environment
+from tests.bench.trial import Cost, Failed, clean_environment
 
 KIND = "whole"
 TREES = 64
@@ -161,15 +161,20 @@ def shown(rows: Sequence[Row], written: Sequence[Events]) -> str:
 
 def measured(
     bench: Bench, scratch: Path, loads: Sequence[Load], turns: int, told: Callable[[str], None]
-) -> tuple[list[Row], list[Events]]:
-    """Every load so often, in turns, and the events of two jobs."""
+) -> tuple[list[Row], list[Events], list[str]]:
+    """Every load so often, in turns, the events of two jobs, and why a run did not do what it was to."""
     rows: list[Row] = []
+    faults: list[str] = []
     for turn in range(turns):
         for load in loads:
             if load.hosts < MOST or turn == 0:  # a thousand hosts take minutes: their spread is among themselves
                 told(f"turn {turn + 1} of {turns}: {load.name}")
-                rows.append(run(bench, load))
-    return rows, [events(bench, scratch, hosts) for hosts in (10, 100)]
+                try:
+                    rows.append(run(bench, load))
+                except Failed as fault:
+                    faults.append(str(fault).partition("\n")[0])
+                    told(f"FAILED: {fault}")
+    return rows, [events(bench, scratch, hosts) for hosts in (10, 100)], faults
 
 
 def document(rows: Sequence[Row], written: Sequence[Events]) -> dict[str, Any]:

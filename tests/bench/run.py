@@ -96,7 +96,7 @@ def options(argv: list[str]) -> argparse.Namespace:
     given.add_argument("--many", type=int, default=50, help="hosts of the largest cases")
     given.add_argument("--peers", default="", help="an environment that has the package ansible, for the peers")
     given.add_argument("--folder", type=Path, default=SHARED_MEMORY if SHARED_MEMORY.is_dir() else None)
-    given.add_argument("--scale", choices=("none", "bounds", "all"), default="bounds", help="numbers of hosts to run")
+    given.add_argument("--scale", choices=("none", "bounds", "all"), help="numbers of hosts; none with --cases")
     given.add_argument("--list", action="store_true", help="name the cases, and run none")
     return given.parse_args(argv)
 
@@ -129,7 +129,8 @@ def measured(given: argparse.Namespace, chosen: tuple[Case, ...]) -> dict[str, A
 
 def loads(given: argparse.Namespace) -> tuple[scale.Load, ...]:
     """How many hosts are run, in which ways."""
-    return {"none": (), "bounds": scale.BOUNDED, "all": scale.ALL}[given.scale]
+    by_word: dict[str, tuple[scale.Load, ...]] = {"none": (), "bounds": scale.BOUNDED, "all": scale.ALL}
+    return by_word[given.scale or ("none" if given.cases else "bounds")]
 
 
 def main(argv: list[str]) -> int:
@@ -142,6 +143,8 @@ def main(argv: list[str]) -> int:
         print("\n".join(case.name for case in chosen))
         return 0
     why = refusal() or ("" if chosen else f"no case has one of the words {given.cases}: see --list")
+    if loads(given) and not any(case.kind == scale.KIND for case in chosen):
+        why = why or "numbers of hosts are run on what a case of the role has recorded: pick one, such as role"
     if why:
         say(f"NOTHING CAN BE MEASURED HERE: {why}")
         return 2

@@ -23,7 +23,8 @@ SIGTERM, SIGKILL = 15, 9  # on every Linux; the module signal costs as much as a
 IGNORED = (13, 25)  # SIGPIPE and SIGXFSZ, by Python alone; on Alpha, MIPS and PA-RISC the second has another number
 CHUNK = 1 << 16
 GRACE = 10.0  # seconds that a program has to end when it is asked to
-NAP = 0.02  # seconds between looks at a program that has closed its outputs, and not ended
+# Seconds between looks at a program that has closed its outputs, and not ended: most often it is just about to.
+NAPS = (0.0005, 0.001, 0.002, 0.004, 0.008, 0.02)
 # A package manager killed half-way leaves a broken database: it is asked to stop, and left alone.
 PATIENT = frozenset(("apt-get", "apt", "dpkg", "dnf", "yum", "rpm", "zypper", "rpm-ostree", "transactional-update"))
 
@@ -104,10 +105,11 @@ class _Child:
                 if self._is_done(pipe):
                     waiting.unregister(pipe)
                     self._shut(pipe)
+        naps = [*NAPS]
         while not self._has_ended():
             if time.monotonic() >= end:
                 return False
-            time.sleep(NAP)
+            time.sleep(naps.pop(0) if len(naps) > 1 else naps[0])
         return True
 
     def ends_by(self, sign: int) -> bool:

@@ -130,6 +130,21 @@ def test_one_that_closes_its_outputs_is_waited_for() -> None:
     assert not _running("61.75")
 
 
+def test_one_that_is_about_to_end_is_looked_at_again_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program's outputs close just before it has ended: a look that comes in between must not cost a pass much."""
+    naps: list[float] = []
+    there = time.sleep
+
+    def noted(seconds: float) -> None:
+        naps.append(seconds)
+        there(seconds)
+
+    monkeypatch.setattr(time, "sleep", noted)
+    assert sh("exec >&- 2>&-; sleep 0.5").rc == 0
+    assert sum(naps[:3]) < 0.005
+    assert len(naps) < 40  # and one that takes its time costs next to nothing
+
+
 def test_one_that_does_not_end_when_asked_is_made_to(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(spawn, "GRACE", 0.2)
     with pytest.raises(Hung, match=r"sh -c .* did not end within 0.2 seconds: see what it waits for"):

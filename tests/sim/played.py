@@ -107,7 +107,7 @@ def played(module: Any, root: str) -> Any:
 
 def _failure(module: Any) -> Any:
     """The class StepFailed of `core.errors` beside `module`."""
-    return sys.modules[f"{module.__package__}.errors"].StepFailed  # type: ignore[attr-defined]
+    return sys.modules[f"{module.__package__}.errors"].StepFailed
 
 
 def _mapped(module: Any, root: str) -> Any:

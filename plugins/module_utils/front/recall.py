@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import sys
 
-from ..core.asked import hexdigest, is_plain, shown
+from ..core.asked import hexdigest, shown
 from ..core.errors import Fault, Refused
 from ..core.json_text import dumps, loads
 from ..core.outcome import Condition, Outcome, Pending
@@ -70,17 +70,13 @@ class Recall:
             outcome = make()
         finally:
             asked = self._watched.end()
-        if asked is not None and is_quiet(outcome) and not records.notes:
-            self._units()[unit] = {
-                "key": key,
-                "state": outcome.state,
-                "pending": outcome.pending,
-                "conditions": outcome.conditions,
-                "notes": outcome.notes,
-                "found": outcome.found,
-                "asked": [(answer, *question) for question, answer in asked.items()],
-            }
-            self._is_new = True
+        if asked is not None and not (outcome.changed or outcome.steps or outcome.failure or records.notes):
+            from .recall_file import entry
+
+            found = entry(outcome, key, asked)
+            if found is not None:
+                self._units()[unit] = found
+                self._is_new = True
         return outcome
 
     def _outcome(self, unit: str, key: str, host: Host) -> Outcome | None:
@@ -151,20 +147,6 @@ def _key(unit: str, settings: Any, host: Host, records: Records, given: Given) -
 def _question(kept: list[Any]) -> Question:
     """A question as JSON gave it back."""
     return tuple(tuple(part) if isinstance(part, list) else part for part in kept)
-
-
-def is_quiet(outcome: Outcome) -> bool:
-    """Whether a turn did nothing, and left nothing to do but a reboot."""
-    if outcome.failure is not None or outcome.changed or outcome.steps or outcome.diff or outcome.needs:
-        return False
-    return all(wait.reason == "RebootRequired" for wait in outcome.pending) and _is_kept_whole(outcome.found)
-
-
-def _is_kept_whole(found: Any) -> bool:
-    """Whether JSON gives it back, lists for tuples, which results do not tell apart."""
-    if isinstance(found, dict):
-        return all(type(key) is str and _is_kept_whole(item) for key, item in found.items())
-    return all(map(_is_kept_whole, found)) if isinstance(found, (list, tuple)) else is_plain(found)
 
 
 def _remember(outcome: Outcome, settings: Mapping[str, Any] | None, host: Host, records: Records) -> None:

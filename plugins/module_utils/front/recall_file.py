@@ -1,14 +1,54 @@
 # Copyright (c) 2026 bettercompute
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The file of quiet turns, written: root's alone, one for each code that has run lately (see front.recall)."""
+"""What is kept of a quiet turn, and its file: root's alone, one for each code that ran lately (see front.recall)."""
 
 from __future__ import annotations
 
 import os
 
 from ..core import rootfs
+from ..core.asked import is_plain
 from ..core.errors import Fault
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from ..core.asked import Question
+    from ..core.outcome import Outcome
+
+
+def entry(outcome: Outcome, key: str, asked: Mapping[Question, str]) -> dict[str, Any] | None:
+    """What is kept of a turn with this key that asked these questions, with the digests of their answers.
+
+    None of one that is not quiet: it did something, or left more to do than a reboot.
+    """
+    if not _is_quiet(outcome):
+        return None
+    return {
+        "key": key,
+        "state": outcome.state,
+        "pending": outcome.pending,
+        "conditions": outcome.conditions,
+        "notes": outcome.notes,
+        "found": outcome.found,
+        "asked": [(answer, *question) for question, answer in asked.items()],
+    }
+
+
+def _is_quiet(outcome: Outcome) -> bool:
+    if outcome.failure is not None or outcome.changed or outcome.steps or outcome.diff or outcome.needs:
+        return False
+    return all(wait.reason == "RebootRequired" for wait in outcome.pending) and _is_kept_whole(outcome.found)
+
+
+def _is_kept_whole(found: Any) -> bool:
+    """Whether JSON gives it back, lists for tuples, which results do not tell apart."""
+    if isinstance(found, dict):
+        return all(type(key) is str and _is_kept_whole(item) for key, item in found.items())
+    return all(map(_is_kept_whole, found)) if isinstance(found, (list, tuple)) else is_plain(found)
 
 
 def keep(path: str, text: str, most: int) -> None:

@@ -29,6 +29,8 @@ PACKAGE = __name__[: -len("core.asked")]
 DIRECT = ("read", "file", "names", "exists", "link", "stamp", "which", "boot_id", "foretells", "ask", "get", "unary")
 FOLLOWING = ("follows", "answer")  # of which the files' stamps are compared
 YOUNG = 100_000_000  # ns: a file that was changed so lately can change again and have the same times
+COARSE = 10_000_000  # ns: of what no file system that counts in less is often a multiple
+LONG = 3_000_000_000  # ns: where a time is one, as FAT's and of ext's small inodes, which count in up to two seconds
 
 
 def _hexdigest() -> Callable[[bytes], str]:
@@ -161,7 +163,12 @@ def _stamp(host: Host, path: str) -> Any:
 
 def is_young(stamp: tuple[int, ...] | None) -> bool:
     """Whether the file of a stamp that was taken now can change without another stamp."""
-    return stamp is not None and time.time_ns() - stamp[-1] < YOUNG
+    if stamp is None:
+        return False
+    now = time.time_ns()
+    written, changed = stamp[-2:]
+    last = max(written, changed) if written <= now else changed  # FAT may tell when a file was made in place of changed
+    return now - last < (YOUNG if last % COARSE else LONG)
 
 
 def _function(module: str, name: str) -> Callable[..., Any]:

@@ -85,7 +85,8 @@ def _listing(host: Host) -> str:
 def version(host: Host) -> str:
     """What the toolkit's program says of its version, which follows from the program itself, or what it wraps."""
     program = host.which(TOOLKIT)
-    return host.follows((TOOLKIT, "--version"), () if program is None else (program, f"{program}.real")).out
+    said = host.follows((TOOLKIT, "--version"), () if program is None else (program, f"{program}.real")).out
+    return said if said or program is None else host.ask((TOOLKIT, "--version")).out  # that it failed follows from none
 
 
 def unlinked(host: Host) -> tuple[Unlinked, ...]:

@@ -11,6 +11,8 @@ from ..plan.nvidia_driver_target import MODULE_NAMES, OnDisk, parse_modinfo
 from . import module_index
 from .kernel import release
 
+NOT_KNOWN = "not found"  # what modinfo says of a name that no index has
+
 
 def on_disk(host: Host) -> OnDisk | None:
     """The module file that modprobe would load into the *running* kernel; None when it has none.
@@ -22,6 +24,8 @@ def on_disk(host: Host) -> OnDisk | None:
     for name in MODULE_NAMES:
         argv = ("modinfo", "-k", kernel, name)
         answer = host.follows(argv, decide) if decide else host.ask(argv)
+        if answer.rc and NOT_KNOWN not in answer.err:  # a file that is gone, or a fault: what follows from no index
+            answer = host.ask(argv)
         if answer.rc == 127:
             raise StepFailed("modinfo is not installed: install kmod and run again")
         found = parse_modinfo(answer.out) if answer.rc == 0 else None

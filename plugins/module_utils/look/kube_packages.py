@@ -90,6 +90,8 @@ def _version(host: Host, name: str, path: str) -> str:
     stamp = host.stamp(path)
     is_itself = stamp is not None and stamp[SIZE] >= LEAST
     answer = host.follows(VERSIONS[name], (path,)) if is_itself else host.ask(VERSIONS[name])
+    if answer.rc and is_itself:  # that it failed follows from no file
+        answer = host.ask(VERSIONS[name])
     return version_in(answer.out) if answer.rc == 0 else ""
 
 

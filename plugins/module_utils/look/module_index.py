@@ -10,6 +10,7 @@ from ..core.host import Host
 # depmod writes all of them anew; the module's own file is looked at beside them.
 INDEXES = ("modules.dep.bin", "modules.alias.bin", "modules.symbols.bin", "modules.builtin.bin")
 FOLDERS = ("/etc/modprobe.d", "/run/modprobe.d", "/usr/local/lib/modprobe.d", "/usr/lib/modprobe.d", "/lib/modprobe.d")
+ENDINGS = (".conf", ".alias")  # of what kmod reads there; the second up to kmod 29
 
 
 def deciding(host: Host, release: str) -> list[str]:
@@ -19,5 +20,5 @@ def deciding(host: Host, release: str) -> list[str]:
         return []
     found = [host.which("modinfo") or "modinfo", *indexes]
     for folder in FOLDERS:
-        found += [folder, *(f"{folder}/{name}" for name in host.names(folder) if name.endswith(".conf"))]
+        found += [folder, *(f"{folder}/{name}" for name in host.names(folder) if name.endswith(ENDINGS))]
     return found

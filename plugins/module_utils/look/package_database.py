@@ -25,7 +25,8 @@ def listed(host: Host, argv: tuple[str, ...]) -> str:
         answer = host.follows(argv, (host.which(argv[0]) or argv[0], *database))
     else:  # nobody knows where it is: then nothing tells that it is the same
         answer = host.ask(argv)
-    if answer.rc not in (0, 1):  # 1: dpkg-query does not know one of the names
+    # 1: dpkg-query does not know one of the names; or rpm could not read its database, which follows from no file.
+    if answer.rc not in (0, 1) or (answer.rc and "error:" in answer.err):
         said = " ".join((answer.err or answer.out).split())
         raise StepFailed(f"{argv[0]} cannot tell what is installed: it exited with {answer.rc}: {said}")
     return answer.out

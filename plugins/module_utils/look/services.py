@@ -42,7 +42,10 @@ def enabled(host: Host, name: str) -> str:
         return "enabled"
     from . import unit_places
 
-    return host.follows(question, tuple(host.sight(unit_places.deciding, name))).out.strip()
+    answer = host.follows(question, tuple(host.sight(unit_places.deciding, name)))
+    if not answer.out.strip() and answer.rc != 127:  # that systemd did not answer follows from no file
+        answer = host.ask(question)
+    return answer.out.strip()
 
 
 def service(host: Host, name: str) -> Service:

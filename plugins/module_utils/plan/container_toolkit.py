@@ -158,7 +158,10 @@ def _note_support(todo: Todo, version: str, settings: Settings, now: Now, past: 
         if name not in now.programs:
             continue
         follows = () if name == "podman" else (now.programs[name],)  # podman reads its files before it says it
-        release = release_in(past.ask((PROGRAMS[name], "--version"), follows=follows).out)
+        said = past.ask((PROGRAMS[name], "--version"), follows=follows)
+        if said.rc:  # that it failed follows from no file
+            said = past.ask((PROGRAMS[name], "--version"))
+        release = release_in(said.out)
         if release and not reads(name, release, version):
             todo.note(
                 f"{OUTPUT} is of CDI {version}, and this {name} {'.'.join(map(str, release))} reads "

@@ -254,7 +254,7 @@ def test_what_follows_from_files_is_not_asked_again_and_what_ended_otherwise_is_
 @pytest.mark.parametrize("name", ["stamp", "follows", "answer"])
 def test_a_file_that_was_changed_a_moment_ago_can_change_unseen(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     real = Counting()
-    now = [10**18]
+    now = [10**18 + 1]
     monkeypatch.setattr(real, "stamp", lambda _path: (1, 2, 3, 4, now[0]))
     monkeypatch.setattr(time, "time_ns", lambda: 10**18 + 50_000_000)
     host = Watched(real)
@@ -262,6 +262,31 @@ def test_a_file_that_was_changed_a_moment_ago_can_change_unseen(name: str, monke
     assert turn(host, QUESTIONS[name]) is None  # nor by another unit, later: the stamp was taken then
     now[0] -= 10**9
     assert turn(Watched(real), QUESTIONS[name]) is not None
+
+
+@pytest.mark.parametrize(
+    ("written", "changed", "ages"),
+    [
+        (-(10**9), -99_000_001, (True, False)),
+        (-(10**9), -(10**8) - 1, (False, False)),
+        (10**10, -(10**8) - 1, (False, False)),  # a time of its content that somebody has set counts for nothing
+        (10**10, 1, (True, False)),  # a clock that was set back
+        (-(10**9), -(10**9), (True, False)),  # an inode of 128 bytes counts in seconds
+        (-2 * 10**9, -2 * 10**9, (True, False)),  # FAT in two of them
+        (-2 * 10**9, -(10**12), (True, False)),  # and as changed it may show when it was made
+        (-3 * 10**9, -3 * 10**9, (False, False)),
+    ],
+)
+def test_how_long_a_file_can_change_unseen_is_a_matter_of_how_its_times_are_counted(
+    written: int, changed: int, ages: tuple[bool, bool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = 10**18
+    stamp = (1, 2, 3, now + written, now + changed)
+    found = []
+    for later in (0, 3 * 10**9):
+        monkeypatch.setattr(time, "time_ns", lambda at=now + later: at)
+        found.append(asking.is_young(stamp))
+    assert tuple(found) == ages
 
 
 def test_what_a_prediction_decides_compares_with_nothing() -> None:

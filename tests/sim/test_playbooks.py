@@ -62,6 +62,21 @@ def test_converge_takes_the_hosts_it_is_told(make: Maker) -> None:
     assert hosts.host("two").read("/proc/sys/vm/swappiness") == "10\n"
 
 
+@newest_core
+@pytest.mark.parametrize("strategy", ["host_pinned", "free"])
+def test_converge_takes_every_host_in_whatever_step_they_go(make: Maker, strategy: str) -> None:
+    """With fewer forks than hosts, so that some have not begun when the first has ended."""
+    hosts = make(**dict.fromkeys(("one", "two", "three", "four"), SYSCTL), other=REFUSED)
+    played = hosts.play("converge", "--forks", "2", as_json=True, variables={"ANSIBLE_STRATEGY": strategy})
+    assert played.rc == 2, played.out
+    stats = played.events()["stats"]
+    assert {name: (each["ok"], each["skipped"]) for name, each in stats.items() if name != "other-01"} == {
+        f"{name}-01": (1, 0) for name in ("one", "two", "three", "four")
+    }
+    assert stats["other-01"]["failures"] == 1
+    assert {hosts.host(name).read("/proc/sys/vm/swappiness") for name in ("one", "two", "three", "four")} == {"10\n"}
+
+
 @pytest.mark.parametrize("playbook", ["converge", "plan"])
 @pytest.mark.parametrize(
     ("section", "sentence"),

@@ -8,8 +8,11 @@ from __future__ import annotations
 from ..core.errors import StepFailed
 from ..core.host import Host
 
-# The second of dpkg's has what a package manager that runs, or was killed, has not merged into the first yet.
-DPKG = ("/var/lib/dpkg/status", "/var/lib/dpkg/updates", "/var/lib/dpkg/arch")
+# The second of dpkg's has what a package manager that runs, or was killed, has not merged into the first yet; those of
+# triggers, which states wait for one.
+DPKG = tuple(
+    f"/var/lib/dpkg/{name}" for name in ("status", "updates", "arch", "triggers", "triggers/File", "triggers/Unincorp")
+)
 # Where distributions have rpm's, in each of its formats: of Berkeley DB, of rpm's own, of SQLite.
 RPM = tuple(
     f"{folder}/{name}"

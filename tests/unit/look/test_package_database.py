@@ -62,6 +62,9 @@ def test_what_is_installed_follows_from_the_database_and_from_the_program(argv: 
 def test_what_a_dpkg_has_not_merged_yet_and_a_log_ahead_of_the_database_count_too() -> None:
     for argv, database, ahead in (
         (DPKG, "/var/lib/dpkg/status", "/var/lib/dpkg/updates"),
+        (DPKG, "/var/lib/dpkg/status", "/var/lib/dpkg/triggers/Unincorp"),  # by which "ii" becomes "it"
+        (DPKG, "/var/lib/dpkg/status", "/var/lib/dpkg/triggers/File"),
+        (DPKG, "/var/lib/dpkg/status", "/var/lib/dpkg/triggers"),
         (RPM, "/var/lib/rpm/rpmdb.sqlite", "/var/lib/rpm/rpmdb.sqlite-wal"),
     ):
         host = Following({database: ""}, {argv[0]: lambda _host, _argv: Answer(0, "")})

@@ -16,14 +16,17 @@ from .seen import Answer, File
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Callable
+    from typing import Any, Callable, TypeVar
 
     from .seen import Ask
     from .step import Step
 
+    Told = TypeVar("Told")
+
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 FOLDERS = PATH.split(":")
 ABSENT = (errno.ENOENT, errno.ENOTDIR, errno.ENODEV, errno.ESRCH)  # the last: a process that ended
+NO_LINK = (*ABSENT, errno.EINVAL)
 QUESTION_TIMEOUT = 60.0
 ENVIRONMENT = {"PATH": PATH, "LC_ALL": "C", "LANG": "C", "HOME": "/root", "DEBIAN_FRONTEND": "noninteractive"}
 READ_AT_ONCE = 1 << 16  # bytes
@@ -58,65 +61,33 @@ class Host:
 
     def file(self, path: str) -> File | None:
         """The file with its mode and owner, None when absent; a symbolic link is not followed."""
-        try:
-            seen = os.lstat(path)
-        except ValueError:
+        seen = _unless_absent(os.lstat, path)
+        if seen is None:
             return None
-        except OSError as fault:
-            if fault.errno in ABSENT:
-                return None
-            raise _unreadable(path, fault) from None
         if not stat.S_ISREG(seen.st_mode):
             return File("", stat.S_IMODE(seen.st_mode), seen.st_uid, regular=False)
         return File(self.read(path) or "", stat.S_IMODE(seen.st_mode), seen.st_uid)
 
     def names(self, path: str) -> tuple[str, ...]:
         """What a directory holds, sorted; empty when it is absent."""
-        try:
-            return tuple(sorted(os.listdir(path)))
-        except ValueError:
-            return ()
-        except OSError as fault:
-            if fault.errno in ABSENT:
-                return ()
-            raise _unreadable(path, fault) from None
+        return tuple(sorted(_unless_absent(os.listdir, path) or ()))
 
     def exists(self, path: str) -> bool:
         """Whether the path is there; a dangling symbolic link is not."""
-        try:
-            os.stat(path)
-        except ValueError:
-            return False
-        except OSError as fault:
-            if fault.errno in ABSENT:
-                return False
-            raise _unreadable(path, fault) from None
-        return True
+        return _unless_absent(os.stat, path) is not None
 
     def link(self, path: str) -> str | None:
         """Where a symbolic link points, as written; None when it is absent or no link."""
-        try:
-            return os.readlink(path)
-        except ValueError:
-            return None
-        except OSError as fault:
-            if fault.errno in (*ABSENT, errno.EINVAL):
-                return None
-            raise _unreadable(path, fault) from None
+        return _unless_absent(os.readlink, path, NO_LINK)
 
     def stamp(self, path: str) -> tuple[int, ...] | None:
         """What changes whenever a file does: device, inode, size, times of its content and of itself (ns).
 
         Links are followed; None when it is absent, and where nothing can be said of what it will be.
         """
-        try:
-            seen = os.stat(path)
-        except ValueError:
+        seen = _unless_absent(os.stat, path)
+        if seen is None:
             return None
-        except OSError as fault:
-            if fault.errno in ABSENT:
-                return None
-            raise _unreadable(path, fault) from None
         return seen.st_dev, seen.st_ino, seen.st_size, seen.st_mtime_ns, seen.st_ctime_ns
 
     def sight(self, function: Callable[..., Any], *arguments: Any) -> Any:
@@ -238,6 +209,18 @@ class Host:
             except FileNotFoundError:
                 pass
         return Answer(127, "", f"{argv[0]}: no such program")
+
+
+def _unless_absent(ask: Callable[[str], Told], path: str, absent: tuple[int, ...] = ABSENT) -> Told | None:
+    """What the system says of a path; None when that is absent, as `absent` has it."""
+    try:
+        return ask(path)
+    except ValueError:
+        return None
+    except OSError as fault:
+        if fault.errno in absent:
+            return None
+        raise _unreadable(path, fault) from None
 
 
 def _all_of(source: int) -> bytes:

@@ -16,12 +16,17 @@ typing imports re, functools and collections, and makes each class by compiling 
 
 from __future__ import annotations
 
-from _collections import _tuplegetter  # type: ignore[import-not-found]  # as collections.namedtuple has it
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Any
+
+try:  # as collections.namedtuple has it, and does without it
+    from _collections import _tuplegetter  # type: ignore[import-not-found]
+except ImportError:  # it is nobody's promise
+
+    def _tuplegetter(at: int, doc: str) -> property:
+        return property(lambda value: value[at], doc=doc)
 
 
 class _Named(type):

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -32,6 +33,29 @@ def said(loads: Any, text: str) -> Any:
 @given(VALUES, st.sampled_from([None, 1]), st.booleans())
 def test_a_value_comes_back(value: Any, indent: int | None, ascii_alone: bool) -> None:
     assert json_text.loads(json.dumps(value, indent=indent, ensure_ascii=ascii_alone)) == value
+
+
+KEYS = st.text() | st.integers() | st.floats() | st.booleans() | st.none()
+ODD = st.recursive(  # all that json writes, which is more than JSON has
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(st.characters()),
+    lambda inner: st.lists(inner) | st.tuples(inner, inner) | st.dictionaries(KEYS, inner),
+    max_leaves=20,
+)
+
+
+@given(ODD)
+def test_a_value_is_written_as_json_writes_it(value: Any) -> None:
+    assert json_text.dumps(value) == json.dumps(value)
+
+
+def test_what_json_does_not_write_is_refused_as_there() -> None:
+    around: list[Any] = []
+    around.append(around)
+    for value in (b"x", {1, 2}, {(1, 2): 3}, around):
+        with pytest.raises((TypeError, ValueError)) as theirs:
+            json.dumps(value)
+        with pytest.raises(type(theirs.value), match=re.escape(str(theirs.value))):
+            json_text.dumps(value)
 
 
 @given(st.text(alphabet='{}[]",:0123456789.eE+-truefalsn \t\n\\u"\ufeff\0'))
@@ -61,3 +85,4 @@ def test_without_the_accelerator_it_is_json_s_own(text: str, monkeypatch: pytest
     assert repr(json_text.loads(text)) == expected
     monkeypatch.setitem(__import__("sys").modules, "_json", None)
     assert repr(json_text.loads(text)) == expected
+    assert json_text.dumps(json.loads(text)) == json.dumps(json.loads(text))

@@ -6,45 +6,46 @@
 from __future__ import annotations
 
 import copy
+import importlib.util
 import pickle
 import typing
 from collections.abc import Callable
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from ansible_collections.bettercompute.bcd.plugins.module_utils.core import named
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.named import NamedTuple
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.past import Past
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.seen import File
 
 
-class Ours(NamedTuple):
-    """A value."""
+def made(base: Any) -> Any:
+    """The class of one body."""
 
-    name: str
-    size: int = 3
-    tags: tuple[str, ...] = ()
+    class Value(base):  # type: ignore[misc]
+        """A value."""
 
-    @property
-    def double(self) -> int:
-        """Something that is made of it."""
-        return self.size * 2
+        name: str
+        size: int = 3
+        tags: tuple[str, ...] = ()
 
+        @property
+        def double(self) -> int:
+            """Something that is made of it."""
+            return self.size * 2
 
-class Theirs(typing.NamedTuple):
-    """A value."""
-
-    name: str
-    size: int = 3
-    tags: tuple[str, ...] = ()
-
-    @property
-    def double(self) -> int:
-        """Something that is made of it."""
-        return self.size * 2
+    return Value
 
 
-class Derived(Ours):
+Ours: Any = made(NamedTuple)
+Theirs: Any = made(typing.NamedTuple)
+Ours.__qualname__ = "Ours"  # where pickle finds it
+
+
+class Derived(Ours):  # type: ignore[misc]
     """A class of its own above one."""
 
     __slots__ = ()
@@ -64,7 +65,7 @@ ACTS: dict[str, Callable[[Any], Any]] = {
     "as a mapping": lambda kind: kind("a")._asdict(),
     "made of a list": lambda kind: kind._make(["a", 2, ()]),
     "made of too few": lambda kind: kind._make(["a", 2]),
-    "shown": lambda kind: repr(kind("a")).replace("Theirs", "Ours"),
+    "shown": lambda kind: repr(kind("a")),
     "its fields": lambda kind: (kind._fields, kind._field_defaults),
     "a field": lambda kind: (kind("a").name, kind("a").size, kind("a")[1], kind("a").double),
     "set": lambda kind: setattr(kind("a"), "size", 1),
@@ -76,15 +77,39 @@ ACTS: dict[str, Callable[[Any], Any]] = {
 }
 
 
+def done(act: Callable[[Any], Any], kind: Any) -> Any:
+    try:
+        return act(kind)
+    except (TypeError, ValueError, AttributeError) as fault:  # a field that is none: by Python's version
+        return "set" if isinstance(fault, AttributeError) else "refused"
+
+
 @pytest.mark.parametrize("act", ACTS.values(), ids=[*ACTS])
 def test_it_does_what_typing_s_does(act: Callable[[Any], Any]) -> None:
-    def done(kind: Any) -> Any:
-        try:
-            return act(kind)
-        except (TypeError, ValueError, AttributeError) as fault:  # a field that is none: by Python's version
-            return "set" if isinstance(fault, AttributeError) else "refused"
+    assert done(act, Ours) == done(act, Theirs)
 
-    assert done(Ours) == done(Theirs)
+
+@pytest.mark.parametrize("act", ACTS.values(), ids=[*ACTS])
+def test_it_does_without_what_python_promises_nobody(
+    act: Callable[[Any], Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr("_collections._tuplegetter")
+    there = importlib.util.spec_from_file_location("named_alone", str(named.__file__))
+    assert there is not None
+    assert there.loader is not None
+    alone = importlib.util.module_from_spec(there)
+    there.loader.exec_module(alone)
+    assert done(act, made(alone.NamedTuple)) == done(act, Theirs)
+
+
+@given(
+    st.lists(st.integers(), max_size=5), st.dictionaries(st.sampled_from(["name", "size", "tags", "colour"]), st.text())
+)
+def test_it_takes_and_refuses_what_typing_s_does(by_place: list[int], by_name: dict[str, str]) -> None:
+    assert done(lambda kind: kind(*by_place, **by_name), Ours) == done(lambda kind: kind(*by_place, **by_name), Theirs)
+    assert done(lambda kind: kind("a")._replace(**by_name), Ours) == done(
+        lambda kind: kind("a")._replace(**by_name), Theirs
+    )
 
 
 def test_a_copy_is_of_its_class() -> None:

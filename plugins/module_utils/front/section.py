@@ -13,7 +13,7 @@ from ..core.secret import Given
 from ..core.state import AGENT
 from ..plan import section
 from .result import failed, render
-from .turns import NOTHING, take_some, take_turns
+from .turns import NOTHING, take_turns
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -97,6 +97,8 @@ def converge_section(params: Mapping[str, Any], host: Host, records: Records) ->
                 records.ask_only([turn.unit for turn in turns])
             outcomes = take_turns(turns, catalog.unit, host, records, params["max_disruption"], given)
         else:
+            from .some_turns import take_some
+
             section.check_only(params["only"], [turn.unit for turn in turns])
             outcomes = take_some(turns, params["only"], catalog.unit, host, records, params["max_disruption"], given)
     except Fault as seen:

@@ -33,7 +33,8 @@ from ansible_collections.bettercompute.bcd.plugins.module_utils.core.watched imp
 from ansible_collections.bettercompute.bcd.plugins.module_utils.front import recall as recalling
 from ansible_collections.bettercompute.bcd.plugins.module_utils.front import recall_file
 from ansible_collections.bettercompute.bcd.plugins.module_utils.front.recall import Recall
-from ansible_collections.bettercompute.bcd.plugins.module_utils.front.turns import NOTHING, take_some, take_turns
+from ansible_collections.bettercompute.bcd.plugins.module_utils.front.some_turns import take_some
+from ansible_collections.bettercompute.bcd.plugins.module_utils.front.turns import NOTHING, take_turns
 from ansible_collections.bettercompute.bcd.plugins.module_utils.look.moment import has_passed
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.section import Turn
 from tests.unit.core.jail import in_jail

@@ -15,7 +15,8 @@ from ansible_collections.bettercompute.bcd.plugins.module_utils.core.plan import
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.predict import PredictedHost
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.records import Records
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.step import Effect, run
-from ansible_collections.bettercompute.bcd.plugins.module_utils.front.turns import take_some, take_turns
+from ansible_collections.bettercompute.bcd.plugins.module_utils.front.some_turns import take_some
+from ansible_collections.bettercompute.bcd.plugins.module_utils.front.turns import take_turns
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.section import Turn
 from tests.unit.fake_host import FakeHost, Program
 from tests.unit.shelf import Shelf

@@ -14,18 +14,20 @@ DPKG = tuple(
     f"/var/lib/dpkg/{name}" for name in ("status", "updates", "arch", "triggers", "triggers/File", "triggers/Unincorp")
 )
 # Where distributions have rpm's, in each of its formats: of Berkeley DB, of rpm's own, of SQLite.
+FOLDERS = ("/var/lib/rpm", "/usr/lib/sysimage/rpm", "/usr/share/rpm")
 RPM = tuple(
-    f"{folder}/{name}"
-    for folder in ("/var/lib/rpm", "/usr/lib/sysimage/rpm", "/usr/share/rpm")
-    for name in ("Packages", "Packages.db", "Index.db", "rpmdb.sqlite", "rpmdb.sqlite-wal")
+    f"{folder}/{name}" for folder in FOLDERS for name in ("Packages", "Packages.db", "Index.db", "rpmdb.sqlite")
 )
+LOG = "rpmdb.sqlite-wal"
+SIZE = 2  # where a stamp has it
 
 
 def listed(host: Host, argv: tuple[str, ...]) -> str:
     """What `dpkg-query` or `rpm` prints; raises StepFailed where it cannot tell."""
     database = DPKG if argv[0] == "dpkg-query" else RPM
     if any(host.exists(path) for path in database):
-        answer = host.follows(argv, (host.which(argv[0]) or argv[0], *database))
+        ahead = () if database is DPKG else host.sight(logs)
+        answer = host.follows(argv, (host.which(argv[0]) or argv[0], *database, *ahead))
     else:  # nobody knows where it is: then nothing tells that it is the same
         answer = host.ask(argv)
     # 1: dpkg-query does not know one of the names; or rpm could not read its database, which follows from no file.
@@ -33,3 +35,11 @@ def listed(host: Host, argv: tuple[str, ...]) -> str:
         said = " ".join((answer.err or answer.out).split())
         raise StepFailed(f"{argv[0]} cannot tell what is installed: it exited with {answer.rc}: {said}")
     return answer.out
+
+
+def logs(host: Host) -> list[str]:
+    """SQLite's logs that are ahead of rpm's database: a sight, since root's rpm touches an empty one at each question,
+    or makes it.
+    """
+    found = ((path, host.stamp(path)) for path in (f"{folder}/{LOG}" for folder in FOLDERS))
+    return [path for path, stamp in found if stamp is not None and stamp[SIZE]]

@@ -9,6 +9,7 @@ import pytest
 
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.errors import StepFailed
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.plan import Answer
+from ansible_collections.bettercompute.bcd.plugins.module_utils.core.watched import Watched
 from ansible_collections.bettercompute.bcd.plugins.module_utils.look import module_index
 from ansible_collections.bettercompute.bcd.plugins.module_utils.look.boot import boot
 from ansible_collections.bettercompute.bcd.plugins.module_utils.look.driver_file import on_disk
@@ -67,9 +68,24 @@ def test_what_a_dpkg_has_not_merged_yet_and_a_log_ahead_of_the_database_count_to
         (DPKG, "/var/lib/dpkg/status", "/var/lib/dpkg/triggers"),
         (RPM, "/var/lib/rpm/rpmdb.sqlite", "/var/lib/rpm/rpmdb.sqlite-wal"),
     ):
-        host = Following({database: ""}, {argv[0]: lambda _host, _argv: Answer(0, "")})
+        host = Following({database: "", ahead: "x"}, {argv[0]: lambda _host, _argv: Answer(0, "")})
         listed(host, argv)
         assert ahead in host.from_files[0][1]
+
+
+def test_a_log_without_anything_in_it_is_no_difference_when_rpm_touches_it() -> None:
+    """Seen with rpm 4.18 as root: a question makes the log, and at another one its owner is set again."""
+    log = "/var/lib/rpm/rpmdb.sqlite-wal"
+    host = Following({"/var/lib/rpm/rpmdb.sqlite": ""}, {"rpm": lambda _host, _argv: Answer(0, "")})
+    watched = Watched(host)
+    watched.begin()
+    listed(watched, RPM)
+    asked = watched.end()
+    assert asked
+    for text, differs in (("", False), ("x", True)):
+        host.put(log, text)
+        again = Watched(host)
+        assert any(again.digest_of(question) != digest for question, digest in asked.items()) is differs
 
 
 @pytest.mark.parametrize("argv", [DPKG, RPM])

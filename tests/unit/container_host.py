@@ -330,15 +330,20 @@ def stat(host: FakeHost, argv: tuple[str, ...]) -> Answer:
     return Answer(1 if missing else 0, "".join(f"{path}\n" for path in there), "".join(missing))
 
 
+def shown(host: FakeHost, argv: tuple[str, ...], ask: Callable[[FakeHost, tuple[str, ...]], Answer]) -> Answer:
+    """`show` of several units, of which `ask` tells the state; unit files that are newer are the GPU host's."""
+    stale = ("systemctl", "show", "--property=NeedDaemonReload", "--value")
+    return shown_units(
+        argv,
+        lambda unit: ask(host, ("systemctl", "is-active", unit)).out.strip(),
+        lambda unit: gpu_systemctl(host, (*stale, unit)).out == "yes\n",
+    )
+
+
 def systemctl(host: FakeHost, argv: tuple[str, ...]) -> Answer:
     """is-active, is-enabled, enable, start and restart of the runtimes."""
     if argv[1] == "show" and "--" in argv:
-        stale = ("systemctl", "show", "--property=NeedDaemonReload", "--value")
-        return shown_units(
-            argv,
-            lambda unit: systemctl(host, ("systemctl", "is-active", unit)).out.strip(),
-            lambda unit: gpu_systemctl(host, (*stale, unit)).out == "yes\n",
-        )
+        return shown(host, argv, systemctl)
     machine = of(host)
     name = argv[-1].partition(".service")[0]
     if name not in ("containerd", "docker", "crio"):

@@ -36,7 +36,6 @@ from tests.unit.container_host import ContainerHost
 from tests.unit.fake_host import FakeHost, Killed
 from tests.unit.package_machine import PackageHost, Shelf, apt_host
 from tests.unit.package_sources import KEY, Repository
-from tests.unit.shown_units import shown_units
 
 UNIT = "kubelet.service"
 KUBE = ("kubeadm", "kubelet", "kubectl")
@@ -534,12 +533,7 @@ def grep(host: FakeHost, argv: tuple[str, ...]) -> Answer:
 def systemctl(host: FakeHost, argv: tuple[str, ...]) -> Answer:
     """The kubelet's service is the kubelet; containerd's is that of ContainerHost; units can be masked."""
     if argv[1] == "show" and "--" in argv:
-        stale = ("systemctl", "show", "--property=NeedDaemonReload", "--value")
-        return shown_units(
-            argv,
-            lambda unit: systemctl(host, ("systemctl", "is-active", unit)).out.strip(),
-            lambda unit: gpu_systemctl(host, (*stale, unit)).out == "yes\n",
-        )
+        return container_host.shown(host, argv, systemctl)
     words = [word for word in argv[1:] if not word.startswith("-")]
     verb, unit = words[0], (words[1] if "." in words[-1] else f"{words[-1]}.service") if len(words) > 1 else ""
     mask = f"/etc/systemd/system/{unit}"

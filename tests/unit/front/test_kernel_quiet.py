@@ -8,7 +8,6 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable
 from functools import cache
-from typing import Any
 
 import pytest
 
@@ -17,14 +16,13 @@ from ansible_collections.bettercompute.bcd.plugins.module_utils.core.runner impo
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.watched import Beside, Watched
 from ansible_collections.bettercompute.bcd.plugins.module_utils.units import catalog
 from tests.unit.front.test_whole_host import go
+from tests.unit.quiet_turn import Asked, differing
 from tests.unit.whole_host import CPUS, POOLS, UNITS, WholeHost
 
 pytestmark = pytest.mark.exhaustive
 
 OURS = ("kernel-modules", "sysctl", "hugepages", "cpu", "iommu", "nvidia-driver", "fabric-manager")
 BUS = "/sys/bus/pci/devices"
-Question = tuple[Any, ...]
-Asked = dict[Question, str]
 
 
 @cache
@@ -64,11 +62,6 @@ def live(host: WholeHost) -> None:
     host.put("/etc/cdi/other-vendor.json", "{}")
     for name, text in (("vendor", "0x8086"), ("class", "0x020000"), ("device", "0x1572")):
         host.put(f"{BUS}/0000:f0:00.0/{name}", f"{text}\n")
-
-
-def differing(host: WholeHost, asked: Asked) -> list[Question]:
-    watched = Watched(host)
-    return [question for question, digest in asked.items() if watched.digest_of(question) != digest]
 
 
 @pytest.mark.parametrize("name", OURS)

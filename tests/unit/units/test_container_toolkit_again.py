@@ -17,6 +17,7 @@ from ansible_collections.bettercompute.bcd.plugins.module_utils.units.container_
 from tests.gpu.model import Machine
 from tests.unit.container_host import SPEC, ContainerHost
 from tests.unit.promises import go
+from tests.unit.quiet_turn import Asked, asked_in, differing
 
 CONTAINERD = "/usr/sbin/containerd"  # where this host has its programs
 MINE = """version = 2
@@ -39,20 +40,13 @@ def converged() -> ContainerHost:
     return host
 
 
-def asked_by(host: ContainerHost) -> dict[Any, str]:
-    """Every question of a quiet turn, with the digest of its answer."""
-    watched = Watched(host)
-    watched.begin()
-    assert go(UNIT, watched, {}).steps == ()  # type: ignore[arg-type]
-    kept = watched.end()
-    assert kept is not None
-    return kept
+def asked_by(host: ContainerHost) -> Asked:
+    """What a quiet turn asks."""
 
+    def turn(watched: Watched) -> None:
+        assert go(UNIT, watched, {}).steps == ()  # type: ignore[arg-type]
 
-def differing(host: ContainerHost, asked: dict[Any, str]) -> list[Any]:
-    """The questions that are answered in another way now."""
-    watched = Watched(host)
-    return [question for question, digest in asked.items() if watched.digest_of(question) != digest]
+    return asked_in(host, turn)
 
 
 def test_no_program_is_asked_again_but_nvidia_smi() -> None:

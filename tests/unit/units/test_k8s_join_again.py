@@ -17,6 +17,7 @@ from tests.cluster.control_plane import Cluster
 from tests.unit.kube_host import KubeHost
 from tests.unit.kube_passes import NODE, passed
 from tests.unit.promises import go
+from tests.unit.quiet_turn import Asked, asked_in, differing
 
 SETTINGS: dict[str, Any] = {"labels": {"tier": "gpu"}, "taints": ["nvidia.com/gpu=present:NoSchedule"]}
 DAY = 86_400
@@ -39,20 +40,13 @@ def member(cluster: Cluster) -> KubeHost:
     return host
 
 
-def asked_by(host: KubeHost) -> dict[Any, str]:
-    """Every question of a quiet turn, with the digest of its answer."""
-    watched = Watched(host)
-    watched.begin()
-    assert go(UNIT, watched, host.settings(**SETTINGS)).steps == ()  # type: ignore[arg-type]
-    kept = watched.end()
-    assert kept is not None
-    return kept
+def asked_by(host: KubeHost) -> Asked:
+    """What a quiet turn asks."""
 
+    def turn(watched: Watched) -> None:
+        assert go(UNIT, watched, host.settings(**SETTINGS)).steps == ()  # type: ignore[arg-type]
 
-def differing(host: KubeHost, asked: dict[Any, str]) -> list[Any]:
-    """The questions that are answered in another way now."""
-    watched = Watched(host)
-    return [question for question, digest in asked.items() if watched.digest_of(question) != digest]
+    return asked_in(host, turn)
 
 
 def test_a_cluster_that_lives_and_a_clock_that_runs_are_no_difference(cluster: Cluster) -> None:

@@ -138,7 +138,7 @@ def shown(host: Host, question: Question) -> str:
             return "" if found == "" else digest(found)
         return digest(again(host, question))
     except Fault as fault:
-        return digest(fault)
+        return "" if kind in FOLLOWING else digest(fault)  # which tells nothing of the other files
 
 
 def again(host: Host, question: Question) -> Any:

@@ -289,6 +289,21 @@ def test_how_long_a_file_can_change_unseen_is_a_matter_of_how_its_times_are_coun
     assert tuple(found) == ages
 
 
+@pytest.mark.parametrize("name", ["follows", "answer"])
+def test_a_file_that_cannot_be_looked_at_hides_no_other(name: str) -> None:
+    ask = {
+        "follows": lambda host: host.follows(SAYS, (A, B)),
+        "answer": lambda host: host.answer(Ask(SAYS, (("x", "text"),), (A, B))),
+    }
+    real = Counting()
+    real.unreadable.add(B)
+    asked = turn(Watched(real), ask[name])
+    real.put(A, "two\n")
+    assert asked
+    for question, answer in asked.items():
+        assert Watched(real).digest_of(question) != answer
+
+
 def test_what_a_prediction_decides_compares_with_nothing() -> None:
     real = Counting()
     asked = turn(Watched(real), lambda host: (host.stamp(B), host.follows(SAYS, (B,)), host.foretells(SAYS)))

@@ -29,6 +29,16 @@ MAY_IMPORT = {
 }
 # A plan is values in, steps out.
 NOT_IN_PLAN = {"os", "subprocess", "time", "pathlib", "ansible"}
+# Of a look: a turn is known again by what it has asked its Host, so what it learns elsewhere would not count.
+NOT_IN_LOOK = {*NOT_IN_PLAN, "socket", "shutil", "platform", "glob", "random", "datetime", "functools"}
+CALENDAR = ("kubelet_facts", "time")  # of a moment that is given
+# What is no answer that could come again, and who needs it: the sights of the clock; looks of no unit's turn; one that
+# asks it only where it waits; and what words a fault, with which no turn is kept.
+NOT_OF_THE_HOST = {
+    "time": {"moment", "devices", "doctor", "doctor_host"},
+    "clock": {"containerd_daemon"},
+    "predicted": {"smi_faults"},
+}
 LONGEST_FUNCTION = 50
 LONGEST_FILE = 350
 
@@ -68,6 +78,31 @@ def test_plan_touches_no_machine() -> None:
         and (found.name == "core.host" if found.ours else top_level(found.name) in NOT_IN_PLAN)
     ]
     assert wrong == []
+
+
+def test_a_look_learns_of_the_machine_through_its_host_alone() -> None:
+    wrong = [
+        f"{shown(path, found.line)} imports {found.name}"
+        for path in ROOMS
+        for found in rooms.imports(path)
+        if rooms.room(path) in ("look", "units")
+        and not found.ours
+        and top_level(found.name) in NOT_IN_LOOK
+        and (path.stem, found.name) != CALENDAR
+    ]
+    assert wrong == []
+
+
+def test_a_look_asks_for_nothing_that_differs_each_time() -> None:
+    """A turn that reads the clock is never known again; one that sees it is predicted is, where it is not."""
+    asked: dict[str, set[str]] = {name: set() for name in NOT_OF_THE_HOST}
+    for path in ROOMS:
+        if rooms.room(path) not in ("look", "units"):
+            continue
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Attribute) and node.attr in asked and ast.unparse(node.value) == "host":
+                asked[node.attr].add(path.stem)
+    assert asked == NOT_OF_THE_HOST
 
 
 def test_only_the_modules_front_imports_ansible() -> None:

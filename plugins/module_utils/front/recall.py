@@ -146,7 +146,7 @@ def _key(unit: str, settings: Any, host: Host, records: Records, given: Given) -
 
 def _question(kept: list[Any]) -> Question:
     """A question as JSON gave it back."""
-    return tuple(tuple(part) if isinstance(part, list) else part for part in kept)
+    return tuple([tuple(part) if isinstance(part, list) else part for part in kept])
 
 
 def _remember(outcome: Outcome, settings: Mapping[str, Any] | None, host: Host, records: Records) -> None:

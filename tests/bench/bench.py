@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.bench import stubs
+from tests.bench import quiet, stubs
 from tests.bench.cases import Case, wrong
 from tests.bench.cgroups import Groups
 from tests.bench.entry import ENVIRONMENT, words
@@ -20,6 +21,8 @@ from tests.bench.rooms import Rooms, inventory
 from tests.bench.stage import PYTHON, Kind, hostvars
 from tests.bench.trial import Cost, Failed, Meter, clean_environment
 
+OLD = 4.0  # seconds, after which no file is so young that it could change without another stamp (core.asked)
+WARM = 2  # rounds: one keeps what quiet turns ask, one more what that one changed
 PLAYBOOK = os.path.join(os.path.dirname(sys.executable), "ansible-playbook")
 
 
@@ -30,7 +33,8 @@ class Bench:
         self, scratch: Path, plays: Plays, kinds: dict[str, Kind], groups: Groups | None, forks: int = 20
     ) -> None:
         self._scratch, self._plays, self._kinds, self._forks = scratch, plays, kinds, forks
-        self._door = groups.doors("host")[0] if groups else "/dev/null"
+        self._doors = " ".join(groups.doors("host")) if groups else "/dev/null"
+        self.anew: dict[str, set[str]] = {}  # by case: units that were not known again in a round that counts
         self.meter = Meter(groups)
         trees = [tree for kind in kinds.values() for tree in kind.trees.values()]
         self._rooms = Rooms(trees, PYTHON, groups.doors("tools")[0] if groups else "")
@@ -49,7 +53,7 @@ class Bench:
         else:
             found = {f"host-{one:04}": own[one % len(own)][1] for one in part or range(count)}
         first = part.start if part else 0
-        return inventory(self._scratch / f"{kind}-{count}-{first}.json", found, PYTHON, self._door)
+        return inventory(self._scratch / f"{kind}-{count}-{first}.json", found, PYTHON, self._doors)
 
     def environment(self, clean: dict[str, str], forks: int) -> dict[str, str]:
         """Of a program that runs Ansible over these hosts."""
@@ -77,7 +81,7 @@ class Bench:
 
     def _spend(self, case: Case, trees: list[str], hosts: str, forks: int, strategy: str) -> tuple[Cost, str]:
         if case.command:
-            argv = words(self._rooms.holders[trees[0]], self._door, case.command)
+            argv = words(self._rooms.holders[trees[0]], self._doors, case.command)
             return self.meter.run(argv, ENVIRONMENT, Path("/"), is_host=True)
         argv = [PLAYBOOK, "-i", hosts, self._plays.path(case.play), *case.words]
         environment = self._plays.environment(clean_environment(), forks or self._forks, case.peers)
@@ -97,19 +101,34 @@ class Bench:
                 stubs.replay(tree, calls, (names[0], name))
 
     def rounds(self, cases: tuple[Case, ...], number: int, told: Callable[[str], None]) -> dict[str, list[Cost]]:
-        """So many rounds, after one that is not counted: caches are warm, and records of the first pass are made."""
+        """So many rounds, after WARM ones that are not counted, by which quiet turns are kept and known again."""
         found: dict[str, list[Cost]] = {case.name: [] for case in cases}
         by_name = {case.name: case for case in cases}
-        for turn in range(-1, number):
+        time.sleep(OLD)
+        for turn in range(-WARM, number):
             for name in order([case.name for case in cases], max(turn, 0)):
                 case = by_name[name]
+                if turn == -1 and (case.peers or case.reset):
+                    continue  # what was warmed once is warm: nothing is kept of it
+                before = quiet.kept(self._kinds[case.kind].seed)
                 cost, _out = self.run(case, case.hosts)
                 for tree in list(self._kinds[case.kind].trees.values())[: case.hosts]:
                     stubs.judge(tree)
                 if turn >= 0:
                     found[name].append(cost)
+                    self._compare(case, before)
             told(f"round {turn + 1} of {number}" if turn >= 0 else "warm")
         return found
+
+    def _compare(self, case: Case, before: quiet.Kept) -> None:
+        """Note the units of a converged case whose turns were made in full, though they had been kept."""
+        units = quiet.made_anew(before, quiet.kept(self._kinds[case.kind].seed))
+        if units and case.changes == 0 and case.reset is None:
+            self.anew.setdefault(case.name, set()).update(units)
+
+    def never_kept(self, kind: str, units: tuple[str, ...]) -> dict[str, list[str]]:
+        """By the name of code that ran on the kind's seed: the units that are made in full on each pass."""
+        return quiet.never(quiet.kept(self._kinds[kind].seed), units)
 
     def asked(self, kind: str) -> list[str]:
         """What the programs of a kind's seed were asked in its last run."""

@@ -10,15 +10,17 @@ import re
 from collections.abc import Callable
 from typing import NamedTuple
 
+from tests.bench import work
 from tests.bench.stage import restore
 from tests.sim.machine import put, read
 
 SOME = 8
 CONVERGE = "bettercompute.bcd.converge"
+CONVERGED = "host CONVERGED\n"  # of the agent
 
 
 class Case(NamedTuple):
-    """One case. `changes`: how many tasks of each host say changed; None where that is not looked at."""
+    """One case. `changes`: how many tasks of each host say changed."""
 
     name: str
     kind: str
@@ -27,9 +29,10 @@ class Case(NamedTuple):
     command: str = ""  # in shell, on one host, in place of a play
     empty: str = ""  # the case without any work that this one stands over
     words: tuple[str, ...] = ()
-    changes: int | None = 0
+    changes: int = 0
     reset: Callable[[str], None] | None = None  # brings a tree back to where each run begins
     peers: bool = False
+    says: str = ""  # what a command prints, among other things
 
 
 def swappiness(tree: str) -> None:
@@ -52,46 +55,63 @@ def drift(tree: str) -> tuple[str, str]:
 def cases(python: str, many: int = 50) -> tuple[Case, ...]:
     """All cases; `python` is that of the hosts, `many` how many hosts the largest have."""
     tasks = ("--extra-vars", json.dumps({"bcd_converge_mode": "tasks"}))
+    module = ("--extra-vars", json.dumps({"bcd_program_pass": False}))
     return (
-        Case("empty, 50 hosts", "whole", many, "empty"),
-        Case("trivial module, 50 hosts", "whole", many, "trivial", empty="empty, 50 hosts"),
-        Case("role, 50 hosts", "whole", many, CONVERGE, empty="empty, 50 hosts"),
-        Case("empty, 8 hosts", "whole", SOME, "empty"),
-        Case("role, 8 hosts", "whole", SOME, CONVERGE, empty="empty, 8 hosts"),
-        Case("a task a unit, 8 hosts", "whole", SOME, "units", empty="empty, 8 hosts"),
-        Case("ping, 8 hosts", "program", SOME, "ping", empty="empty, 8 hosts"),
-        Case("role through the program, 8 hosts", "program", SOME, CONVERGE, empty="empty, 8 hosts"),
-        Case("empty, 1 host", "ours", 1, "empty"),
-        Case("30 sysctls", "ours", 1, "sysctls", empty="empty, 1 host"),
-        Case("30 sysctls, ansible.posix", "theirs", 1, "peer_sysctls", empty="empty, 1 host", peers=True),
-        Case("the work", "ours", 1, CONVERGE, empty="empty, 1 host"),
-        Case("the work, peers", "theirs", 1, "peer_work", empty="empty, 1 host", peers=True),
-        Case("the work, first pass", "first", 1, CONVERGE, empty="empty, 1 host", changes=1, reset=restore),
+        Case("empty over 50 hosts", "whole", many, "empty"),
+        Case("trivial module over 50 hosts", "whole", many, "trivial", empty="empty over 50 hosts"),
+        Case("role over 50 hosts", "whole", many, CONVERGE, empty="empty over 50 hosts"),
+        Case("empty over 8 hosts", "whole", SOME, "empty"),
+        Case("role over 8 hosts", "whole", SOME, CONVERGE, empty="empty over 8 hosts"),
+        Case("role as a module over 8 hosts", "whole", SOME, CONVERGE, empty="empty over 8 hosts", words=module),
+        Case("a task a unit over 8 hosts", "whole", SOME, "units", empty="empty over 8 hosts"),
+        Case("ping over 8 hosts", "program", SOME, "ping", empty="empty over 8 hosts"),
+        Case("role through the program over 8 hosts", "program", SOME, CONVERGE, empty="empty over 8 hosts"),
+        Case("empty over 1 host", "ours", 1, "empty"),
+        Case("30 sysctls", "ours", 1, "sysctls", empty="empty over 1 host"),
+        Case("30 sysctls by ansible.posix", "theirs", 1, "peer_sysctls", empty="empty over 1 host", peers=True),
+        Case("the work", "ours", 1, CONVERGE, empty="empty over 1 host"),
+        Case("the work by peers", "theirs", 1, "peer_work", empty="empty over 1 host", peers=True),
+        Case("the work at first", "first", 1, CONVERGE, empty="empty over 1 host", changes=1, reset=restore),
         Case(
-            "the work, first pass, peers",
+            "the work at first by peers",
             "first-theirs",
             1,
             "peer_work",
-            empty="empty, 1 host",
-            changes=None,
+            empty="empty over 1 host",
+            changes=work.CHANGES,
             reset=restore,
             peers=True,
         ),
-        Case("role, 1 host", "whole", 1, CONVERGE, empty="empty, 1 host"),
-        Case("one unit differs, single", "drift", 1, CONVERGE, empty="empty, 1 host", changes=1, reset=swappiness),
+        Case("role over 1 host", "whole", 1, CONVERGE, empty="empty over 1 host"),
         Case(
-            "one unit differs, tasks",
+            "one unit differs in single mode",
             "drift",
             1,
             CONVERGE,
-            empty="empty, 1 host",
+            empty="empty over 1 host",
+            changes=1,
+            reset=swappiness,
+        ),
+        Case(
+            "one unit differs in tasks mode",
+            "drift",
+            1,
+            CONVERGE,
+            empty="empty over 1 host",
             words=tasks,
             changes=1,
             reset=swappiness,
         ),
         Case("enter a host", "program", 1, command=":"),
         Case("python -I -c pass", "program", 1, command=f"exec {python} -I -c pass", empty="enter a host"),
-        Case("agent's idle pass", "program", 1, command="exec /usr/local/sbin/bcd agent", empty="enter a host"),
+        Case(
+            "agent's idle pass",
+            "program",
+            1,
+            command="exec /usr/local/sbin/bcd agent",
+            empty="enter a host",
+            says=CONVERGED,
+        ),
     )
 
 
@@ -106,6 +126,8 @@ def recap(out: str) -> dict[str, dict[str, int]]:
 
 def wrong(case: Case, out: str, hosts: int) -> str:
     """Why a run is none of this case, by what it printed; empty where it is one."""
+    if case.says not in out:
+        return f"it did not say {case.says.strip()!r}"
     if case.command or case.play == "empty":
         return ""
     seen = recap(out)
@@ -114,7 +136,7 @@ def wrong(case: Case, out: str, hosts: int) -> str:
     for host, counts in seen.items():
         if counts["failed"] or counts["unreachable"] or not counts["ok"]:
             return f"{host}: {counts}"
-        if case.changes is not None and counts["changed"] != case.changes:
+        if counts["changed"] != case.changes:
             return f"{host}: {counts['changed']} tasks changed something, and {case.changes} were to"
     return ""
 

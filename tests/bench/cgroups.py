@@ -58,7 +58,7 @@ class Groups:
 
     def forget_peak(self, group: str) -> None:
         """Let the peak of the group's memory begin anew."""
-        for name, text in (("memory.max_usage_in_bytes", "0"), ("memory.peak", "reset"), ("memory.force_empty", "0")):
+        for name, text in (("memory.force_empty", "0"), ("memory.max_usage_in_bytes", "0"), ("memory.peak", "reset")):
             with contextlib.suppress(OSError):
                 if "memory" in self._tops and self._file("memory", group, name).exists():
                     self._file("memory", group, name).write_text(text, encoding="ascii")

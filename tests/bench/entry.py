@@ -5,8 +5,9 @@
 
 from __future__ import annotations
 
-# Into the group first, so that what comes is the host's time. No /proc/self/fd is inside: Python closes one by one.
-ENTRY = 'echo $$ >"$1"; ulimit -n 1024; exec nsenter -t "$2" -m -u -r -w -- /bin/sh -c "$3"'
+# Into the groups first, so that what comes is the host's time and memory. No /proc/self/fd is inside: Python closes one
+# by one.
+ENTRY = 'for door in $1; do echo $$ >"$door"; done; ulimit -n 1024; exec nsenter -t "$2" -m -u -r -w -- /bin/sh -c "$3"'
 ENVIRONMENT = {
     "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
     "HOME": "/root",
@@ -17,6 +18,6 @@ ENVIRONMENT = {
 }
 
 
-def words(holder: int, door: str, command: str) -> list[str]:
-    """What runs a shell's command in the namespace of a holder; `door` is the file that leads into its group."""
-    return ["/bin/sh", "-c", ENTRY, "room", door, str(holder), command]
+def words(holder: int, doors: str, command: str) -> list[str]:
+    """What runs a shell's command in the namespace of a holder; `doors` are the files that lead into its groups."""
+    return ["/bin/sh", "-c", ENTRY, "room", doors, str(holder), command]

@@ -44,13 +44,13 @@ class Result(NamedTuple):
         return value >= self.figure.bound if self.figure.least else value <= self.figure.bound
 
 
-ROLE, TRIVIAL = "role, 50 hosts", "trivial module, 50 hosts"
-UNITS, ROLE_8 = "a task a unit, 8 hosts", "role, 8 hosts"
-OURS, THEIRS = "30 sysctls", "30 sysctls, ansible.posix"
-WORK, PEERS = "the work", "the work, peers"
-FIRST, FIRST_PEERS = "the work, first pass", "the work, first pass, peers"
-PROGRAM, PING = "role through the program, 8 hosts", "ping, 8 hosts"
-QUIET, SINGLE, TASKS = "role, 1 host", "one unit differs, single", "one unit differs, tasks"
+ROLE, TRIVIAL = "role over 50 hosts", "trivial module over 50 hosts"
+UNITS, ROLE_8 = "a task a unit over 8 hosts", "role over 8 hosts"
+OURS, THEIRS = "30 sysctls", "30 sysctls by ansible.posix"
+WORK, PEERS = "the work", "the work by peers"
+FIRST, FIRST_PEERS = "the work at first", "the work at first by peers"
+PROGRAM, PING = "role through the program over 8 hosts", "ping over 8 hosts"
+QUIET, SINGLE, TASKS = "role over 1 host", "one unit differs in single mode", "one unit differs in tasks mode"
 
 FIGURES: tuple[Figure, ...] = (
     Figure("converged role over 12 units, controller", 1.25, ROLE, TRIVIAL, "controller", prototype="1.20"),

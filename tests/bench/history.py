@@ -68,8 +68,9 @@ def plot(history: Sequence[dict[str, Any]]) -> str:
     runs = list(history)[-SHOWN:]
     names = list(dict.fromkeys(one["figure"] for run in runs for one in run["figures"]))
     height = ROW * len(names) + 40
+    size = f'viewBox="0 0 {WIDTH} {height}" font-size="12" font-family="sans-serif"'
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" font-size="12">',
+        f'<svg xmlns="http://www.w3.org/2000/svg" {size}>',
         f'<rect width="{WIDTH}" height="{height}" fill="#fff"/>',
     ]
     for at, name in enumerate(names):
@@ -81,20 +82,26 @@ def plot(history: Sequence[dict[str, Any]]) -> str:
     return "\n".join([*parts, "</svg>", ""])
 
 
+def _range(bound: float, ends: Sequence[float]) -> tuple[float, float]:
+    """The lowest and the highest value that a row shows: all of them, and a quarter of the bound about it at least."""
+    about = abs(bound) / 4 or 1.0
+    return min([bound - about, *ends]), max([bound + about, *ends])
+
+
 def _row(name: str, points: list[tuple[int, dict[str, Any]]], runs: int, top: int) -> list[str]:
     """One figure: its name, its runs, its bound, the last value."""
     parts = [f'<text x="8" y="{top + 30}">{escape(name)}</text>']
     if not points:
         return [*parts, f'<text x="{LEFT}" y="{top + 30}" fill="#777">not measured yet</text>']
     last = points[-1][1]
-    high = max([last["bound"], *(one["high"] for _turn, one in points)]) * 1.1 or 1.0
+    low, high = _range(last["bound"], [one[end] for _turn, one in points for end in ("low", "high")])
     wide = WIDTH - LEFT - RIGHT
 
     def x(turn: int) -> float:
         return LEFT + (wide * turn / (runs - 1) if runs > 1 else wide / 2)
 
     def y(value: float) -> float:
-        return top + (ROW - 12) * (1 - max(0.0, value) / high)
+        return top + (ROW - 12) * (high - value) / (high - low)
 
     bound = y(last["bound"])
     ends = f'x1="{LEFT}" x2="{LEFT + wide}" y1="{bound:.1f}" y2="{bound:.1f}"'

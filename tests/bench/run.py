@@ -28,7 +28,7 @@ from tests.bench.bench import Bench
 from tests.bench.cases import Case, cases, pick
 from tests.bench.cgroups import Groups, NoGroups
 from tests.bench.rooms import CannotMeasure, refusal
-from tests.bench.stage import PYTHON
+from tests.bench.stage import PYTHON, Kind
 from tests.bench.trial import Cost
 from tests.tools.results import TOP
 
@@ -116,6 +116,10 @@ def measured(given: argparse.Namespace, chosen: tuple[Case, ...]) -> dict[str, A
                 bench.record(chosen)
                 costs = bench.rounds(chosen, given.rounds, say)
                 apart = bench.meter.apart
+                known = {
+                    "anew": bench.anew,
+                    "never": {kind: bench.never_kept(kind, units(one)) for kind, one in made.items()},
+                }
                 rows: list[scale.Row] = []
                 written: list[scale.Events] = []
                 faults: list[str] = []
@@ -124,7 +128,23 @@ def measured(given: argparse.Namespace, chosen: tuple[Case, ...]) -> dict[str, A
     finally:
         if held is not None:
             held.remove()
-    return {"costs": costs, "apart": apart, "rows": rows, "events": written, "faults": faults}
+    return {"costs": costs, "apart": apart, "rows": rows, "events": written, "faults": faults, **known}
+
+
+def units(kind: Kind) -> tuple[str, ...]:
+    """Those of the section of a kind's hosts."""
+    given = kind.variables.get(next(iter(kind.trees)), {})
+    return tuple(given.get("bcd_converge_units", ()))
+
+
+def turns(found: dict[str, Any]) -> list[str]:
+    """What is to be said of units whose quiet turns are not known again, since they cost more than others."""
+    said = [f"NOT KNOWN AGAIN in {case}: {', '.join(sorted(those))}" for case, those in found["anew"].items()]
+    for kind, by_code in found["never"].items():
+        for code, those in by_code.items():
+            if those:
+                said.append(f"NEVER KEPT on hosts of the kind {kind}, by the code {code[:12]}: {', '.join(those)}")
+    return said
 
 
 def loads(given: argparse.Namespace) -> tuple[scale.Load, ...]:
@@ -187,6 +207,7 @@ def told(
         "raw": raw,
         "over_empty": over,
         "hosts": {name: case.hosts for name, case in by_name.items()},
+        "turns": turns(found),
         "scale": scale.document(found["rows"], found["events"]),
     }
     print(f"kept in {history.keep(OUT, run)}, with the history beside it: history.svg")
@@ -197,6 +218,8 @@ def told(
         print("BROKEN BOUNDS: " + "; ".join(broken))
     if missing:
         print("NOT MEASURED: " + "; ".join(missing))
+    for line in turns(found):
+        print(line)
     if found["faults"]:
         print("DID NOT DO THEIR WORK: " + "; ".join(found["faults"]))
     return 1 if broken or found["faults"] else 2 if missing and not given.cases else 0

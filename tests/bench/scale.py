@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tests.bench.bench import Bench
+from tests.bench.bench import WARM, Bench
 from tests.bench.cases import CONVERGE, Case
 from tests.bench.figures import Figure, Result
 from tests.bench.medians import Spread, spread
@@ -165,6 +165,8 @@ def measured(
     """Every load so often, in turns, the events of two jobs, and why a run did not do what it was to."""
     rows: list[Row] = []
     faults: list[str] = []
+    for _turn in range(WARM):  # on hosts, too, that no case had
+        bench.run(Case("warm", KIND, TREES, CONVERGE), TREES)
     for turn in range(turns):
         for load in loads:
             if load.hosts < MOST or turn == 0:  # a thousand hosts take minutes: their spread is among themselves

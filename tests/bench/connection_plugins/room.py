@@ -9,7 +9,7 @@ DOCUMENTATION = """
 name: room
 short_description: run tasks inside a simulated host that is measured
 description:
-  - Moves each command into the group of the host's processes, then into its namespace; see tests/bench.
+  - Moves each command into the groups of the host's processes, then into its namespace; see tests/bench.
 author: bettercompute
 extends_documentation_fragment:
   - connection_pipelining
@@ -26,11 +26,11 @@ options:
     required: true
     vars:
       - name: room_holder
-  door:
-    description: The file by which a process joins the group of the host's.
+  doors:
+    description: The files by which a process joins the groups of the host's, with spaces between them.
     default: /dev/null
     vars:
-      - name: room_door
+      - name: room_doors
   become_success_timeout:
     description: Not used.
     type: int
@@ -67,7 +67,7 @@ class Connection(Local):
 
     def exec_command(self, cmd: str, in_data: bytes | None = None, sudoable: bool = True) -> tuple[int, bytes, bytes]:
         """Run a command inside."""
-        command = words(int(self.get_option("holder")), str(self.get_option("door")), cmd)
+        command = words(int(self.get_option("holder")), str(self.get_option("doors")), cmd)
         feed = subprocess.DEVNULL if in_data is None else subprocess.PIPE
         with subprocess.Popen(
             command, stdin=feed, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=ENVIRONMENT, cwd="/"

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.bench import cases, figures, history, medians, scale, stubs
+from tests.bench import cases, figures, history, medians, quiet, scale, stubs
 from tests.bench.cases import Case
 from tests.bench.cgroups import Groups, NoGroups, hierarchies
 from tests.bench.figures import Figure, Result
@@ -95,7 +95,36 @@ def test_figures_speak_of_cases_that_there_are() -> None:
 
 def test_picked_cases_bring_the_empty_ones_that_they_stand_over() -> None:
     picked = cases.pick(cases.cases("python3"), "sysctls")
-    assert [case.name for case in picked] == ["empty, 1 host", "30 sysctls", "30 sysctls, ansible.posix"]
+    assert [case.name for case in picked] == ["empty over 1 host", "30 sysctls", "30 sysctls by ansible.posix"]
+
+
+def test_each_case_can_be_picked_by_its_whole_name() -> None:
+    every = cases.cases("python3")
+    for case in every:
+        assert case in cases.pick(every, f"none of these,{case.name}")
+        assert "," not in case.name
+
+
+def test_a_command_that_does_not_say_what_it_is_to_say_is_no_measurement() -> None:
+    case = Case("c", "k", 1, command="true", says="host CONVERGED\n")
+    assert cases.wrong(case, "host CONVERGED\n", 1) == ""
+    assert cases.wrong(case, "nothing to keep\nhost CONVERGED: no\n", 1) == "it did not say 'host CONVERGED'"
+
+
+def test_turns_that_are_made_again_though_they_were_kept_are_seen() -> None:
+    before = {"code": {"cpu": {"asked": [1]}, "iommu": {"asked": [2]}}}
+    after = {"code": {"cpu": {"asked": [1]}, "iommu": {"asked": [3]}}, "other": {"sysctl": {}}}
+    assert quiet.made_anew(before, before) == set()
+    assert quiet.made_anew(before, after) == {"iommu", "sysctl"}
+    assert quiet.never(after, ["cpu", "sysctl"]) == {"code": ["sysctl"], "other": ["cpu"]}
+
+
+def test_what_a_host_kept_of_quiet_turns_is_read_where_the_program_keeps_it(tmp_path: Path) -> None:
+    assert quiet.kept(str(tmp_path)) == {}
+    folder = tmp_path / "run/bcd-hostconfig/quiet"
+    folder.mkdir(parents=True)
+    (folder / "abc.json").write_text('{"version": 1, "units": {"cpu": {"key": "k"}}}')
+    assert quiet.kept(str(tmp_path)) == {"abc": {"cpu": {"key": "k"}}}
 
 
 def test_a_run_that_did_something_else_is_no_measurement() -> None:

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import sys
 from pathlib import Path
 
@@ -165,6 +166,17 @@ def test_a_filter_imports_what_it_calls_when_it_is_called() -> None:
         if not found.lazy and (found.ours or ".plugin_utils" in found.name)
     ]
     assert wrong == []
+
+
+def test_contributing_names_each_file_of_the_core_and_no_file_that_is_none() -> None:
+    text = (TOP / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    listed = re.search(r"^core/ +(.*?)\n\n", text, re.MULTILINE | re.DOTALL)
+    assert listed is not None
+    core = {path.stem for path in ROOMS if rooms.room(path) == "core"} - {"__init__"}
+    assert set(re.split(r",\s+", listed.group(1).strip())) == core
+    named = re.findall(rf"`(?:plugins/)?(?:module_utils/)?((?:{'|'.join(MAY_IMPORT)})/\w+\.py)`", text)
+    assert len(named) > 20
+    assert [name for name in named if not (rooms.MODULE_UTILS / name).is_file()] == []
 
 
 def test_every_folder_of_module_utils_is_a_package() -> None:

@@ -11,11 +11,13 @@ from typing import Any
 
 import pytest
 
+from ansible_collections.bettercompute.bcd.plugins.module_utils.core.asked import FOLLOWING
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.errors import StepFailed
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.host import Host
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.outcome import Outcome
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.predict import PredictedHost
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.records import Records
+from ansible_collections.bettercompute.bcd.plugins.module_utils.core.step import Effect, run
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.watched import Beside, Watched
 from ansible_collections.bettercompute.bcd.plugins.module_utils.front.recall import Recall
 from ansible_collections.bettercompute.bcd.plugins.module_utils.front.turns import NOTHING, take_turns
@@ -146,3 +148,44 @@ def hold(host: FakeHost, kept: str, turn: Turn, every: int = 1) -> None:
         assert plain(found) == plain(want), (leaf, way, predicted)
         assert other.written == full.written, (leaf, way, predicted)
     assert 0 < believed < len(cases) / every  # the rest of what a sight reads, say
+
+
+@pytest.mark.parametrize("unit", UNITS)
+def test_whatever_steps_before_it_decide_a_predicted_turn_comes_to_the_same(unit: str) -> None:
+    host, kept = converged()
+    turn = Turn(unit, UNITS[unit])
+    decided = decisions(host, kept, turn)
+    believed = 0
+    for effect in decided[::3]:
+        over = PredictedHost(recalling(host, kept))
+        over.apply(run(("before",), "what stood before it", effects=(effect,)))
+        is_made: list[str] = []
+        found = over.recall.turn(turn, over, Records(over), NOTHING, lambda made=is_made: made.append(unit) or NONE)
+        if is_made:
+            continue
+        believed += 1
+        full = PredictedHost(host)
+        full.apply(run(("before",), "what stood before it", effects=(effect,)))
+        assert plain(found) == plain(made(turn, full)), effect
+    assert believed < len(decided[::3])
+
+
+def decisions(host: FakeHost, kept: str, turn: Turn) -> list[Effect]:
+    """What a step before a turn may decide of all that it reads, asks, or is said to follow from."""
+    traced = Traced(host)
+    made(turn, traced)
+    asked = [tuple(question[1:]) for question in json.loads(kept)["units"][turn.unit]["asked"]]
+    paths = {given for _kind, given, *_more in traced.leaves if isinstance(given, str) and given.startswith("/")}
+    paths |= {path for kind, *given in asked if kind in FOLLOWING for path in given[1]}
+    lines = {tuple(given[0]) for kind, *given in asked if kind in ("ask", *FOLLOWING)}
+    found = []
+    for path in sorted(paths):
+        above = path.rpartition("/")[0]
+        found += [Effect("file", path, f"{host.text(path) or ''}# x\n"), Effect("gone", path), Effect("gone", above)]
+        found += [Effect("file", f"{path}/x.conf", "x\n"), Effect("file", f"{above}/00.conf", "alias nvidia x\n")]
+        found += [Effect(kind, place, "it is done") for kind in ("unknown", "appears") for place in (path, above)]
+    for words in sorted(lines):
+        line = " ".join(words)
+        found += [Effect("program", words[0], "it is done"), Effect("program", " ".join(words[:2]), "it is done")]
+        found += [Effect("answers", line, "else\n"), Effect("fails", line)]
+    return found

@@ -58,5 +58,6 @@ def read(source: object) -> dict[str, bytes]:
 
 if __name__ == "__main__":
     if sys.version_info < OLDEST:
+        sys.stdin.buffer.read()  # to ssh, an input that is closed before its end is a host that cannot be reached
         sys.exit(TOO_OLD)
     sys.meta_path.insert(0, Carried(read(sys.stdin.buffer)))

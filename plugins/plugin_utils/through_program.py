@@ -82,18 +82,13 @@ class ThroughProgram(Normal):
         """The result, of the program or of the module."""
         asked = self._asked = self._request(named.get("task_vars") or {})
         for way in () if asked is None else _ways(asked):
-            self._way = way
+            self._way, self._command = way, ""
             try:
                 result = super()._execute_module(*words, **named)
                 way.marks.present()
                 return result
-            except Unanswered as fault:
+            except Unanswered:
                 way.marks.absent(way.host)
-                if fault.why:
-                    self._display.warning(
-                        f"{way.host}: the program bcd that is {way.name} there gave no result of {self.MODULE}: "
-                        f"{fault.why}. The pass is made again, upon what it has done: see why, or set {CHOICE}: false"
-                    )
             finally:
                 self._way = None
         return super()._execute_module(*words, **named)
@@ -120,10 +115,13 @@ class ThroughProgram(Normal):
 
     def _low_level_execute_command(self, cmd: str, *words: Any, **named: Any) -> Any:
         """What a command did; the program's with its result made a module's. Raises Unanswered."""
-        if self._way is None or self._asked is None:
+        if self._way is None or self._asked is None or not self._command:  # until then, Ansible looks for a Python
             return super()._low_level_execute_command(cmd, *words, **named)
         done = super()._low_level_execute_command(self._command, *words, **named)
-        result, lines, place = answer(done["rc"], done["stdout"], done["stderr"])
+        found = answer(done["rc"], done["stdout"])
+        if found is None:
+            return done
+        result, lines, place = found
         params, secret = self._asked.valid
         lines[place] = json.dumps(as_module(result, params if self._asked.tells_invocation else None, secret))
         return {**done, "stdout": "\n".join(lines), "stdout_lines": lines}
@@ -138,7 +136,8 @@ class ThroughProgram(Normal):
         self._update_module_args(self._task.action, internal, variables)
         if internal.get("_ansible_tracebacks_for"):  # where in a module a failure was made is its own to say
             return None
-        valid = validated(plain(self._task.args), self.OPTIONS, self.RULES)
+        given = plain(self._task.args)
+        valid = None if given is None else validated(given, self.OPTIONS, self.RULES)
         if valid is None:
             return None
         code = _once("code", _code).decode()
@@ -183,12 +182,18 @@ def choice(value: Any) -> bool | None:
         raise AnsibleActionFail(f"{CHOICE} is {value!r}: give {AUTO}, true or false") from None
 
 
-def plain(given: Mapping[str, Any]) -> dict[str, Any]:
-    """A task's options as a module reads them: through JSON, with what is vaulted laid open."""
+def plain(given: Mapping[str, Any]) -> dict[str, Any] | None:
+    """A task's options as a module reads them: through JSON, with what is vaulted laid open.
+
+    None where JSON has no such value, which Ansible tells of when it builds the module.
+    """
     given = {name: value for name, value in given.items() if not name.startswith(INTERNAL)}
-    if _BuiltModule is None:
-        text = json.dumps(given, cls=AnsibleJSONEncoder, vault_to_text=True)
-    else:
-        text = json.dumps(given, cls=get_module_encoder("legacy", Direction.CONTROLLER_TO_MODULE))
+    try:
+        if _BuiltModule is None:
+            text = json.dumps(given, cls=AnsibleJSONEncoder, vault_to_text=True)
+        else:
+            text = json.dumps(given, cls=get_module_encoder("legacy", Direction.CONTROLLER_TO_MODULE))
+    except TypeError:
+        return None
     found: dict[str, Any] = json.loads(text)
     return found

@@ -41,6 +41,15 @@ def test_a_python_that_is_too_old_says_so_and_runs_nothing() -> None:
     assert (done.returncode, done.stdout, done.stderr) == (carried.TOO_OLD, b"", b"")
 
 
+def test_a_python_that_is_too_old_reads_all_the_same() -> None:
+    """To write to a program that ended is an error, and to ssh a host that cannot be reached."""
+    words = [sys.executable, "-I", "-c", "import sys;sys.version_info=(3,8,20);" + carried.START]
+    with subprocess.Popen(words, stdin=subprocess.PIPE) as child:
+        assert child.stdin is not None
+        child.stdin.write(carried.payload() + b"x" * 1_000_000)
+    assert child.returncode == carried.TOO_OLD
+
+
 def test_what_is_not_carried_is_not_found_and_the_librarys_own_is() -> None:
     done = start("", ";import bcd.core.errors,json;print(json.dumps(1));import bcd.front.module")
     assert done.stdout == b"1\n"

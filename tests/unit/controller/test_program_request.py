@@ -75,19 +75,12 @@ def test_the_request_says_which_code_is_meant() -> None:
     }
 
 
-@pytest.mark.parametrize(
-    ("rc", "stderr"),
-    [
-        (127, "/bin/sh: 1: /usr/local/sbin/bcd: not found"),
-        (126, "/bin/sh: /usr/local/sbin/bcd: /usr/bin/python3: bad interpreter"),
-        (69, ""),
-        (64, "usage: bcd [-h] ...\nbcd: argument WORD: invalid choice: 'request'"),
-    ],
-)
-def test_no_program_or_another_one_is_no_fault(rc: int, stderr: str) -> None:
-    with pytest.raises(Unanswered) as fault:
-        answer(rc, "", stderr)
-    assert fault.value.why == ""
+@pytest.mark.parametrize("rc", [127, 126, 69, 64, 96])
+def test_no_program_or_another_one_is_no_fault(rc: int) -> None:
+    """Of a shell, of another code, of an older program that does not know the word, of a Python that is too old."""
+    for stdout in ("", "Welcome\n"):  # what a login prints
+        with pytest.raises(Unanswered):
+            answer(rc, stdout)
 
 
 def test_only_our_own_program_is_called(tmp_path: Path) -> None:
@@ -109,36 +102,42 @@ def test_only_our_own_program_is_called(tmp_path: Path) -> None:
     assert run() == (0, "request\noptions")
 
 
+@pytest.mark.parametrize("text", [None, "#!/bin/sh\necho foreign\n"])
+def test_where_it_is_not_the_options_are_read_to_their_end(tmp_path: Path, text: str | None) -> None:
+    """More of them than a pipe holds: to write where nobody reads is an error, and to ssh a host that is gone."""
+    path = tmp_path / "bcd"
+    if text is not None:
+        path.write_text(text, encoding="ascii")
+        path.chmod(0o755)
+    with subprocess.Popen(["/bin/sh", "-c", COMMAND.replace(SCRIPT, str(path))], stdin=subprocess.PIPE) as shell:
+        assert shell.stdin is not None
+        shell.stdin.write(b"x" * 1_000_000)
+    assert shell.returncode == 127
+
+
 def test_the_answer_is_found_among_what_a_login_prints() -> None:
     out = 'Welcome {"to": 1}\n\n{"bcd_answer": {"changed": true}}\nbye\n'
-    result, lines, place = answer(0, out, "a warning")
+    found = answer(0, out)
+    assert found is not None
+    result, lines, place = found
     assert (result, lines[place]) == ({"changed": True}, '{"bcd_answer": {"changed": true}}')
     assert (lines[0], lines[-1]) == ('Welcome {"to": 1}', "bye")
 
 
 @pytest.mark.parametrize(
-    ("rc", "stdout", "stderr", "why"),
+    ("rc", "stdout"),
     [
-        (0, "", "", "it ended with status 0 and said nothing"),
-        (137, "", "Killed\n", "it ended with status 137 and said: Killed"),
-        (0, '\n{"bcd_answer": {"changed": tr', "", "it ended with status 0 and said nothing"),
-        (0, '\n{"bcd_answer": []}', "", "it ended with status 0 and said nothing"),
-        (1, '\n{"bcd_answer": {}}', "gone\n\n", "it ended with status 1 and said: gone"),
-        (1, "", "Traceback\n  x\nKeyError: 'a'\n", "it ended with status 1 and said: KeyError: 'a'"),
-        (127, "something was printed", "", "it ended with status 127 and said nothing"),
-        (1, "", "x" * 999, "it ended with status 1 and said: " + "x" * 200),
+        (0, ""),
+        (137, ""),
+        (0, '\n{"bcd_answer": {"changed": tr'),
+        (0, '\n{"bcd_answer": []}'),
+        (1, '\n{"bcd_answer": {}}'),
+        (127, '\n{"bcd_answer": {}}'),
     ],
 )
-def test_what_cannot_be_an_answer_is_named(rc: int, stdout: str, stderr: str, why: str) -> None:
-    with pytest.raises(Unanswered) as fault:
-        answer(rc, stdout, stderr)
-    assert fault.value.why == why
-
-
-def test_what_a_program_says_last_cannot_write_to_a_terminal() -> None:
-    with pytest.raises(Unanswered) as fault:
-        answer(1, "", "\x1b[2Jgone")
-    assert "\x1b" not in fault.value.why
+def test_what_cannot_be_an_answer_is_none_and_left_to_ansible(rc: int, stdout: str) -> None:
+    """The pass may have been made in part: nobody makes it again unasked."""
+    assert answer(rc, stdout) is None
 
 
 def test_a_result_becomes_a_modules() -> None:

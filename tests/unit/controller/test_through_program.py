@@ -162,6 +162,12 @@ def test_what_is_wanted_otherwise_is_refused(value: Any) -> None:
 
 
 def test_options_are_plain_values() -> None:
-    given = {"units": {"a": (1, 2)}, "label": "x"}
-    assert plain(given) == {"units": {"a": [1, 2]}, "label": "x"}
-    assert [type(value) for value in plain(given).values()] == [dict, str]
+    found = plain({"units": {"a": (1, 2)}, "label": "x"})
+    assert found is not None
+    assert found == {"units": {"a": [1, 2]}, "label": "x"}
+    assert [type(value) for value in found.values()] == [dict, str]
+
+
+@pytest.mark.parametrize("value", [b"bytes", object()])
+def test_values_that_no_module_can_be_given_are_the_modules_to_refuse(value: Any) -> None:
+    assert Plan({"units": {"sysctl": {"vm.swappiness": value}}})._request(HOST) is None

@@ -176,7 +176,8 @@ def main(argv: list[str]) -> int:
         return 2
     by_name = {case.name: case for case in chosen}
     costs: dict[str, list[Cost]] = found["costs"]
-    results = figures.measure(figures.FIGURES, costs, by_name, found["apart"])
+    wanted = [one for one in figures.FIGURES if not given.cases or {one.above, one.below} <= set(by_name)]
+    results = figures.measure(wanted, costs, by_name, found["apart"])
     if loads(given):
         results += scale.results(found["rows"], found["events"][-1] if found["events"] else None)
         print(scale.shown(found["rows"], found["events"]) + "\n")

@@ -216,6 +216,19 @@ def test_a_surplus_that_is_not_allowed_is_told() -> None:
     assert host.sight(memory_shown.pool, PAGES, 512, True) == [512, 512, 0]
 
 
+def test_who_uses_a_surplus_is_told_where_no_pages_are_wanted() -> None:
+    host = FakeHost()
+    pages(nr=3, free=1, surplus=3)(host)
+    assert host.sight(memory_shown.pool, PAGES, 0, True) == [3, 1, 3]
+
+
+def test_a_kernel_that_shows_no_surplus_has_none() -> None:
+    host = FakeHost()
+    pages(nr=512, free=100)(host)
+    assert host.sight(memory_shown.pool, PAGES, 512, False) == [512, 512, 0]
+    assert host.sight(memory_shown.pool, PAGES, -1, False) == [512, 100, 0]
+
+
 def test_a_pool_that_is_not_there_and_one_that_shows_no_number() -> None:
     assert FakeHost().sight(memory_shown.pool, PAGES, 512, False) is None
     with pytest.raises(StepFailed, match="which is no number of pages"):

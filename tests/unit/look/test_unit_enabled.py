@@ -99,3 +99,38 @@ def test_from_what_the_answer_of_is_enabled_follows(path: str, matters: bool) ->
     before = stamps(host)
     host.put(path, "another text\n")
     assert (stamps(host) != before) is matters
+
+
+# As on any host: the directories are there, with links and drop-ins of others in them.
+@pytest.mark.parametrize(
+    "path",
+    [
+        f"{ETC}/multi-user.target.wants/{NAME}",
+        f"{ETC}/graphical.target.requires/{NAME}",
+        f"{ETC}/graphical.target.upholds/{NAME}",
+        f"/run/systemd/generator.late/multi-user.target.wants/{NAME}",
+        f"{USR}/nvidia-.service.d/10-install.conf",
+        f"{USR}/service.d/10-install.conf",
+    ],
+)
+def test_a_file_that_comes_beside_others_is_seen(path: str) -> None:
+    folder = path.rpartition("/")[0]
+    host = FakeHost({f"{USR}/{NAME}": UNIT, f"{folder}/other.conf": "another's\n"})
+    before = stamps(host)
+    host.put(path, "one more\n")
+    assert stamps(host) != before
+
+
+def test_a_drop_in_that_is_written_anew_in_its_place_is_seen() -> None:
+    drop_in = f"{USR}/nvidia-.service.d/10-install.conf"
+    host = FakeHost({f"{USR}/{NAME}": UNIT, drop_in: "[Install]\n"})
+    before = stamps(host)
+    host.put(drop_in, "[Install]\nAlias=another.service\n")
+    assert stamps(host) != before
+
+
+def test_lib_counts_where_it_is_a_directory_of_its_own() -> None:
+    merged = FakeHost({f"{USR}/{NAME}": UNIT}, links={"/lib": "usr/lib"})
+    assert not [path for path in deciding(merged, NAME) if path.startswith("/lib/")]
+    apart = FakeHost({f"/lib/systemd/system/{NAME}": UNIT})
+    assert {"/lib/systemd/system", f"/lib/systemd/system/{NAME}"} <= {*deciding(apart, NAME)}

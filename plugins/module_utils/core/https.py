@@ -129,7 +129,7 @@ def _asked(url: str, context: ssl.SSLContext, end: float) -> Answer:
 
 def _once(url: str, context: ssl.SSLContext, end: float) -> tuple[Answer, str]:
     """One answer, and where it leads to."""
-    place, slash, path = url[len("https://") :].partition("/")
+    place, slash, path = url[len("https://") :].partition("#")[0].partition("/")  # a fragment is not the server's
     host, port = _address(place)
     if not path.isascii() or not path.isprintable() or " " in path:
         raise Unsound("its path has what no path has as it is")
@@ -155,7 +155,10 @@ def _answer(source: Any, end: float, url: str) -> tuple[Answer, str]:
     status, reason, fields = _head(source, end)
     while 100 <= status < 200:  # more is to come
         status, reason, fields = _head(source, end)
-    if fields.get("transfer-encoding", "identity").lower() == "chunked":
+    coding = fields.get("transfer-encoding", "identity").lower()
+    if coding not in ("identity", "chunked"):
+        raise Unsound(f"its answer is sent as {coding[:40]}, which nobody asked for")
+    if coding == "chunked":
         parts = _Chunks(source)
         return Answer(status, whole(parts.read, end, url), reason), fields.get("location", "")
     size = fields.get("content-length", "")

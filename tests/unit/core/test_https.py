@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import contextlib
 import datetime
+import http.client
 import http.server
+import io
 import ipaddress
 import socket
 import ssl
@@ -21,9 +23,12 @@ import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
+from hypothesis import given
+from hypothesis import strategies as st
 
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core import https
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.errors import StepFailed
+from ansible_collections.bettercompute.bcd.plugins.module_utils.core.seen import Answer
 
 
 def issued(name: str, signer: tuple[Any, Any] | None = None) -> tuple[Any, Any]:
@@ -137,7 +142,7 @@ def raw(folder: Path, answer: bytes, ends: bool = True) -> Any:
     """What is answered to a GET of such a server; the server."""
     made = Raw(folder, answer, ends)
     try:
-        return https.get(f"https://{made.place}/a?b=c", 10, made.ca), made
+        return https.get(f"https://{made.place}/a?b=c#d", 10, made.ca), made
     finally:
         made.socket.close()
 
@@ -262,6 +267,46 @@ def test_an_answer_that_does_not_say_ends_with_the_connection(tmp_path: Path) ->
     assert raw(tmp_path, b"HTTP/1.1 404\r\n\r\n")[0] == (404, "", "")
 
 
+class Line:
+    """A connection on which these bytes come, for the library's reader."""
+
+    def __init__(self, told: bytes) -> None:
+        self.told = told
+
+    def makefile(self, *_mode: object) -> io.BufferedReader:
+        return io.BufferedReader(io.BytesIO(self.told))
+
+
+FIELDS = st.lists(st.sampled_from([b"X-Y: z", b"Location: /on", b"Content-Type:application/json", b"date:\t now "]))
+
+
+def framed(parts: list[bytes], how: str) -> tuple[bytes, bytes]:
+    """A field that says where the body ends, and the body."""
+    if how == "chunks":
+        chunks = b"".join(b"%x\r\n%b\r\n" % (len(part), part) for part in parts if part)
+        return b"transfer-encoding:Chunked", chunks + b"0\r\n\r\n"
+    body = b"".join(parts)
+    return (b"Content-Length: %d" % len(body) if how == "length" else b"Connection: close"), body
+
+
+@given(
+    st.sampled_from([b"200 OK", b"404 Not Found", b"503 ", b"401"]),
+    FIELDS,
+    st.lists(st.binary(max_size=40)),
+    st.sampled_from(["chunks", "length", "end"]),
+)
+def test_an_answer_is_what_the_library_takes_it_for(
+    status: bytes, fields: list[bytes], parts: list[bytes], how: str
+) -> None:
+    ends, body = framed(parts, how)
+    told = b"\r\n".join([b"HTTP/1.1 " + status, *{*fields}, ends, b"", b""]) + body
+    library = http.client.HTTPResponse(Line(told))  # type: ignore[arg-type]
+    library.begin()
+    found, leads = https._answer(Line(told).makefile(), time.monotonic() + 60, "https://host/")
+    said = library.read().decode("utf-8", "replace")
+    assert (found, leads) == (Answer(library.status, said, library.reason), library.getheader("location", ""))
+
+
 @pytest.mark.parametrize(
     ("answer", "why"),
     [
@@ -274,6 +319,7 @@ def test_an_answer_that_does_not_say_ends_with_the_connection(tmp_path: Path) ->
         (b"HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n", "has '-1' for a number"),
         (b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nbody", "ends 5 bytes early"),
         (CHUNKED + b"4\r\nbo", "ends 2 bytes early"),
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n", "is sent as gzip, chunked"),
         (CHUNKED + b"4\r\nbody\r\n", "ends early"),
         (CHUNKED + b"zz\r\nbody\r\n", "has 'zz' for a number"),
         (b"HTTP/1.1 302 Found\r\nLocation: /a?b=c\r\nContent-Length: 0\r\n\r\n", "leads on more than 10 times"),

@@ -43,21 +43,7 @@ class Host:
 
     def read(self, path: str) -> str | None:
         """The text of a file (bytes that are not UTF-8 survive as surrogates), None when absent."""
-        try:
-            source = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # a named pipe would hold us for ever
-            try:
-                if stat.S_ISFIFO(os.fstat(source).st_mode):
-                    raise Unreadable(f"{path} is a named pipe, which nothing may make us wait for: remove it")
-                text = _all_of(source).decode("utf-8", "surrogateescape")
-                return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
-            finally:
-                os.close(source)
-        except ValueError:
-            return None
-        except OSError as fault:
-            if fault.errno in ABSENT:
-                return None
-            raise _unreadable(path, fault) from None
+        return _unless_absent(_text, path)
 
     def file(self, path: str) -> File | None:
         """The file with its mode and owner, None when absent; a symbolic link is not followed."""
@@ -221,6 +207,17 @@ def _unless_absent(ask: Callable[[str], Told], path: str, absent: tuple[int, ...
         if fault.errno in absent:
             return None
         raise _unreadable(path, fault) from None
+
+
+def _text(path: str) -> str:
+    source = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # a named pipe would hold us for ever
+    try:
+        if stat.S_ISFIFO(os.fstat(source).st_mode):
+            raise Unreadable(f"{path} is a named pipe, which nothing may make us wait for: remove it")
+        text = _all_of(source).decode("utf-8", "surrogateescape")
+        return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
+    finally:
+        os.close(source)
 
 
 def _all_of(source: int) -> bytes:

@@ -8,10 +8,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.errors import Refused
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.plan import Field, Plan, Unit
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.settings import strict
+from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.settings_faults import faults
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.wire_form import wire_settings
 
 SELECT = (Field("uuid", "uuid", (str,)), Field("index", "index", (int,)))
@@ -71,3 +74,21 @@ def test_what_is_no_suboption_stays_to_be_refused() -> None:
     """Options may come from a file or a signed spec, which no argument spec has read."""
     given: dict[str, Any] = {"gpus": [None, 7, {"select": "x", "more": 1}, {"select": {"of": 1, "index": None}}]}
     assert wire_settings(UNIT, given) == {"gpus": [None, 7, {"select": "x", "more": 1}, {"select": {"of": 1}}]}
+
+
+PLAIN = st.none() | st.booleans() | st.integers(0, 9) | st.floats(0, 1) | st.sampled_from(["", "0", "GPU-1"])
+NAMES = st.sampled_from(["powerLimitWatts", "gpus", "select", "uuid", "index", "slot"])
+GIVEN = st.recursive(PLAIN, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(NAMES, inner, max_size=3))
+
+
+@given(st.dictionaries(NAMES, GIVEN, max_size=3))
+@example({"gpus": [{"select": {"index": 0}}, {"select": {"index": True}}]})
+@example({"gpus": [{"select": {"index": 0}}, [{}]]})
+def test_what_fits_and_what_has_no_fault_are_the_same(settings: dict[str, Any]) -> None:
+    """Whether settings fit is seen without the sentences that say what is wrong with them: two walks, one table."""
+    wrong = [*faults(FIELDS, settings, "", "setting of this unit")]
+    try:
+        said = str(strict("gpu-settings", FIELDS, settings))
+    except Refused as fault:
+        said = fault.message
+    assert said == (f"gpu-settings: {'; '.join(wrong)}: correct the settings" if wrong else str(settings))

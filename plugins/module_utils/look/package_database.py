@@ -13,21 +13,13 @@ from ..core.host import Host
 DPKG = tuple(
     f"/var/lib/dpkg/{name}" for name in ("status", "updates", "arch", "triggers", "triggers/File", "triggers/Unincorp")
 )
-# Where distributions have rpm's, in each of its formats: of Berkeley DB, of rpm's own, of SQLite.
-FOLDERS = ("/var/lib/rpm", "/usr/lib/sysimage/rpm", "/usr/share/rpm")
-RPM = tuple(
-    f"{folder}/{name}" for folder in FOLDERS for name in ("Packages", "Packages.db", "Index.db", "rpmdb.sqlite")
-)
-LOG = "rpmdb.sqlite-wal"
-SIZE = 2  # where a stamp has it
 
 
 def listed(host: Host, argv: tuple[str, ...]) -> str:
     """What `dpkg-query` or `rpm` prints; raises StepFailed where it cannot tell."""
-    database = DPKG if argv[0] == "dpkg-query" else RPM
+    database = DPKG if argv[0] == "dpkg-query" else _of_rpm(host)
     if any(host.exists(path) for path in database):
-        ahead = () if database is DPKG else host.sight(logs)
-        answer = host.follows(argv, (host.which(argv[0]) or argv[0], *database, *ahead))
+        answer = host.follows(argv, (host.which(argv[0]) or argv[0], *database))
     else:  # nobody knows where it is: then nothing tells that it is the same
         answer = host.ask(argv)
     # 1: dpkg-query does not know one of the names; or rpm could not read its database, which follows from no file.
@@ -37,9 +29,7 @@ def listed(host: Host, argv: tuple[str, ...]) -> str:
     return answer.out
 
 
-def logs(host: Host) -> list[str]:
-    """SQLite's logs that are ahead of rpm's database: a sight, since root's rpm touches an empty one at each question,
-    or makes it.
-    """
-    found = ((path, host.stamp(path)) for path in (f"{folder}/{LOG}" for folder in FOLDERS))
-    return [path for path, stamp in found if stamp is not None and stamp[SIZE]]
+def _of_rpm(host: Host) -> tuple[str, ...]:
+    from . import rpm_database
+
+    return (*rpm_database.FILES, *host.sight(rpm_database.logs))

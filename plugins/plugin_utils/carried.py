@@ -16,7 +16,7 @@ import zlib
 
 from ..module_utils.plan.installed import RECORD
 from . import carried_start
-from .program import parts, program
+from .program import of_parts, parts
 
 # Run by `python3 -I -c`: it reads a line with a length, then as much text, and runs that.
 START = "import sys;i=sys.stdin.buffer;exec(i.read(int(i.readline())))"
@@ -28,8 +28,9 @@ def payload() -> bytes:
     """The start, every part of the program, and its digest as where it is installed: what stands before the request."""
     with open(os.path.splitext(carried_start.__file__)[0] + ".py", "rb") as source:
         start = source.read()
-    files = {**parts(), RECORD: program().sha256.encode()}
-    packed = {name: zlib.compress(text) for name, text in sorted(files.items())}
+    files = parts()  # read once: the digest is that of this very code
+    whole = {**files, RECORD: of_parts(files).sha256.encode()}
+    packed = {name: zlib.compress(text) for name, text in sorted(whole.items())}
     index = "".join(f"{name} {len(data)}\n" for name, data in packed.items())
     head = f"{len(start)}\n".encode() + start + f"{len(packed)}\n{index}".encode()
     return head + b"".join(packed.values())

@@ -54,7 +54,12 @@ class Program(NamedTuple):
 
 def program(sources: str = SOURCES) -> Program:
     """The program made of the module_utils in a directory, this collection's own."""
-    return Program(VERSION, _zipped({"__main__.py": MAIN.encode(), **parts(sources)}))
+    return of_parts(parts(sources))
+
+
+def of_parts(files: dict[str, bytes]) -> Program:
+    """The program made of the files of its package."""
+    return Program(VERSION, _zipped({"__main__.py": MAIN.encode(), **files}))
 
 
 def parts(sources: str = SOURCES) -> dict[str, bytes]:

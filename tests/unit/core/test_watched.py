@@ -20,7 +20,7 @@ from ansible_collections.bettercompute.bcd.plugins.module_utils.core.predict imp
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.seen import File
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.step import Effect, run, set_value, write
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.watched import Beside, Watched
-from ansible_collections.bettercompute.bcd.plugins.module_utils.look.moment import has_passed
+from ansible_collections.bettercompute.bcd.plugins.module_utils.look.moment import days_until
 from tests.unit.fake_host import FakeHost
 
 Question = tuple[Any, ...]
@@ -62,7 +62,7 @@ QUESTIONS: dict[str, Callable[[Host], Any]] = {
     "answer without files": lambda host: host.answer(Ask(SAYS)),
     "unary": lambda host: host.unary(SOCKET, "/Version"),
     "get": lambda host: host.get(URL),
-    "sight": lambda host: host.sight(has_passed, 7),
+    "sight": lambda host: host.sight(days_until, 7, 0),
 }
 
 
@@ -193,9 +193,9 @@ def test_a_turn_that_asks_what_cannot_be_asked_again_is_not_kept(name: str) -> N
 
 def test_a_sight_is_one_question_whatever_it_reads_and_may_know_the_clock() -> None:
     real = Counting()
-    asked = turn(Watched(real), lambda host: host.sight(has_passed, real.unix + 5))
+    asked = turn(Watched(real), lambda host: host.sight(days_until, real.unix + 5, 0))
     assert asked is not None
-    assert [*asked] == [("sight", "look.moment", "has_passed", f"[{real.unix + 5}]")]
+    assert [*asked] == [("sight", "look.moment", "days_until", f"[{real.unix + 5}, 0]")]
     (question,) = asked
     real.unix += 4
     assert Watched(real).digest_of(question) == asked[question]
@@ -205,9 +205,9 @@ def test_a_sight_is_one_question_whatever_it_reads_and_may_know_the_clock() -> N
 
 @pytest.mark.parametrize("given", [(("a", "tuple"),), ({1: "x"},), (b"x",), ([frozenset()],)])
 def test_a_sight_of_what_json_does_not_give_back_is_no_question(given: tuple[Any, ...]) -> None:
-    assert question_of(has_passed, given) is None
+    assert question_of(days_until, given) is None
     assert question_of(lambda host: None, ()) is None
-    assert question_of(has_passed, (7, "x", None, [1.5, {"k": True}])) is not None
+    assert question_of(days_until, (7, "x", None, [1.5, {"k": True}])) is not None
 
 
 def test_a_fault_is_an_answer_and_what_is_none_ends_the_turn_unkept() -> None:
@@ -335,6 +335,6 @@ def test_a_turn_of_too_many_questions_is_not_kept(monkeypatch: pytest.MonkeyPatc
 
 def test_who_changes_what_a_sight_gave_changes_no_memory() -> None:
     host = Watched(Counting())
-    host._seen["sight", "look.moment", "has_passed", "[7]"] = asking.Seen([["x"]], None, "")
-    host.sight(has_passed, 7)[0].append("y")
-    assert host.sight(has_passed, 7) == [["x"]]
+    host._seen["sight", "look.moment", "days_until", "[7, 0]"] = asking.Seen([["x"]], None, "")
+    host.sight(days_until, 7, 0)[0].append("y")
+    assert host.sight(days_until, 7, 0) == [["x"]]

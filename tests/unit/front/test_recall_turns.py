@@ -35,7 +35,7 @@ from ansible_collections.bettercompute.bcd.plugins.module_utils.front import rec
 from ansible_collections.bettercompute.bcd.plugins.module_utils.front.recall import Recall
 from ansible_collections.bettercompute.bcd.plugins.module_utils.front.some_turns import take_some
 from ansible_collections.bettercompute.bcd.plugins.module_utils.front.turns import NOTHING, take_turns
-from ansible_collections.bettercompute.bcd.plugins.module_utils.look.moment import has_passed
+from ansible_collections.bettercompute.bcd.plugins.module_utils.look.moment import days_until
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.section import Turn
 from tests.unit.core.jail import in_jail
 from tests.unit.fake_host import FakeHost, Killed
@@ -309,7 +309,7 @@ def test_a_sight_alone_decides_though_the_clock_runs() -> None:
     units = {
         "cpu": unit(
             "cpu",
-            lambda host, _settings, _past: host.sight(has_passed, SOON),
+            lambda host, _settings, _past: host.sight(days_until, SOON, 0) < 0,
             lambda _settings, now, _past: Plan(notes=(f"passed: {now}",)),
         )
     }
@@ -479,7 +479,7 @@ DAMAGED: dict[str, Callable[[str], str]] = {
     "no question": lambda text: changed(text, asked=[["00", "write", "/etc/a", "x", 420]]),
     "a sight that is none": lambda text: changed(text, asked=[["00", "sight", "os", "system", '["touch /etc/a"]']]),
     "a sight that is not there": lambda text: changed(text, asked=[["00", "sight", "look.moment", "gone", "[]"]]),
-    "a sight with other words": lambda text: changed(text, asked=[["00", "sight", "look.moment", "has_passed", "["]]),
+    "a sight with other words": lambda text: changed(text, asked=[["00", "sight", "look.moment", "days_until", "["]]),
     "an answer of nothing": lambda text: changed(text, asked=[["", "read", "/etc/a"]]),
     "conditions of two": lambda text: changed(text, conditions=[[1, 2]]),
     "too deep": lambda _text: "[" * 100_000,

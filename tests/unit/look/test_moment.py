@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from ansible_collections.bettercompute.bcd.plugins.module_utils.look.moment import days_until, has_passed
+from ansible_collections.bettercompute.bcd.plugins.module_utils.look.moment import days_until
 from tests.unit.fake_host import FakeHost
 
 DAY = 86_400
@@ -33,8 +33,3 @@ DAY = 86_400
 def test_days_until_a_moment_and_after_it(seconds: int, days: int) -> None:
     host = FakeHost()
     assert host.sight(days_until, host.time() + seconds, 7) == days
-
-
-def test_a_moment_has_passed_once_it_is_there() -> None:
-    host = FakeHost()
-    assert [host.sight(has_passed, host.time() + seconds) for seconds in (-1, 0, 1)] == [True, True, False]

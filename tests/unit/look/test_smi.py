@@ -684,3 +684,18 @@ def test_every_recorded_answer_is_one_or_its_fault(name: str) -> None:
             assert {"-L", "mig"} & set(recorded.argv) or "--query" in recorded.line, (
                 f"{recorded.line} is read by no one"
             )
+
+
+def test_rows_beside_a_fault_on_standard_error_are_no_plain_answer() -> None:
+    rows = "0, GPU-5f1c2a90-0000-4000-8000-000000000001, 00000000:04:00.0, NVIDIA H100 80GB HBM3\n"
+    assert len(smi.query(saying(Answer(0, rows)), FOUR)) == 1
+    assert len(smi.query(saying(Answer(0, rows, "a warning of no fault\n")), FOUR)) == 1
+    with pytest.raises(StepFailed, match="Unable to determine the device handle"):
+        smi.query(saying(Answer(0, rows, LOST)), FOUR)
+
+
+def test_no_gpu_counts_as_none_by_a_status_that_nvidia_smi_gives_it() -> None:
+    said = "No devices were found\n"
+    assert [smi.query(saying(Answer(rc, said)), FOUR) for rc in (0, 6)] == [(), ()]
+    with pytest.raises(StepFailed):
+        smi.query(saying(Answer(255, said)), FOUR)

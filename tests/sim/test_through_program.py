@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from ansible import release
 
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.installed import MADE
 from ansible_collections.bettercompute.bcd.plugins.plugin_utils.program import program
@@ -34,6 +35,7 @@ BEHIND = "/usr/local/sbin/bcd.installed"
 NOTE = f'echo "$@" >> {ASKED}\n'
 UNITS = {"sysctl": {"vm.swappiness": 10}, "cpu": {"isolate": "2-3"}}
 ASIDE = {"module_args": {"max_disruption": "service"}}  # with core 2.16, which registers no invocation
+IS_OLDEST_CORE = release.__version__.startswith("2.16.")
 SECTION, PLAN, HOLDS = (f"bettercompute.bcd.{name}" for name in ("host_section", "host_plan", "cdi_holds"))
 
 
@@ -102,18 +104,18 @@ def options(**more: Any) -> dict[str, Any]:
     return {"units": UNITS, "label": "one", **more}
 
 
+# How options get to a module, and what Ansible makes of results, is each core's own.
 ASKS: list[dict[str, Any]] = [
-    {PLAN: options(fail_on="never")},
-    {PLAN: {"wire_units": [{"unit": "sysctl", "settings": '{"vm.swappiness": 10}'}], "label": "one"}},
-    {SECTION: options(), "check_mode": True},
+    {PLAN: options(fail_on="never", generation="{{ 5 }}")},
     {SECTION: options(generation=4)},
     # The secret is in what the pass says, where no result may show it.
-    {SECTION: options(secrets={"a": "isolated"}, generation="{{ 5 }}"), "loop": [1, 2]},
+    {SECTION: options(secrets={"a": "isolated"}), "loop": [1, 2], "check_mode": True},
     {SECTION: options(units="{{ units }}"), "vars": {"units": {**UNITS, "sysctl": {"vm.swappiness": "{{ 5 + 6 }}"}}}},
-    {SECTION: options(fail_on="progressing")},
-    {SECTION: options(units={"no-such-unit": {}, "sysctl": {}})},
-    {SECTION: options(units={"sysctl": {"kernel.core_pattern": "|/bin/sh"}}, label="ein Würfel")},
+    {PLAN: options(units={"no-such-unit": {}, "sysctl": {"kernel.core_pattern": "|/bin/sh"}}, label="ein Würfel")},
     {HOLDS: {"assignments": [], "generation": 3}},
+]
+# What the program makes of them is not.
+ASKS_OF_ONE_CORE: list[dict[str, Any]] = [
     {
         HOLDS: {
             "assignments": [
@@ -121,20 +123,11 @@ ASKS: list[dict[str, Any]] = [
             ]
         }
     },
-    {HOLDS: {"acknowledge": ["no-such-event"]}},
     {SECTION: options(), "become": False},  # another account than root's: no helper is here
     {HOLDS: {"assignments": []}, "become": False, "check_mode": True},
 ]
-# Which the module is left to: wrong options, variables for what it runs, and a job of its own.
-LEAVES: list[dict[str, Any]] = [
-    {SECTION: {"label": "one"}},
-    {SECTION: options(wire_units=[])},
-    {SECTION: options(max_disruption="reboot", fly=True)},
-    {PLAN: options(only="{{ {} }}")},
-    {HOLDS: {"assignments": [{"allocation_id": "a"}]}},
-    {PLAN: options(fail_on="never"), "environment": {"LANG": "C"}},
-    {PLAN: options(fail_on="never"), "vars": {"ansible_pipelining": False}},
-]
+# Which the module is left to; the others of these need no host to decide.
+LEAVES: list[dict[str, Any]] = [{PLAN: options(max_disruption="reboot", fly=True)}]
 
 
 def test_results_are_the_modules_key_by_key(seed: str, tmp_path: Path) -> None:
@@ -149,9 +142,10 @@ def test_results_are_the_modules_key_by_key(seed: str, tmp_path: Path) -> None:
         },
     )
     hosts.hosts["carried"].remove(BCD)
+    asks = ASKS if IS_OLDEST_CORE else [*ASKS, *ASKS_OF_ONE_CORE]
     tasks = [
         {"name": f"task {number}", "ignore_errors": True, "register": f"result_{number}", **task}
-        for number, task in enumerate([*ASKS, *LEAVES])
+        for number, task in enumerate([*asks, *LEAVES])
     ]
     tasks.append({"ansible.builtin.debug": {"msg": [f"{{{{ result_{number} }}}}" for number in range(len(tasks))]}})
     defaults = {"group/bettercompute.bcd.all": {"max_disruption": "service"}}
@@ -162,66 +156,71 @@ def test_results_are_the_modules_key_by_key(seed: str, tmp_path: Path) -> None:
         assert carried == theirs
     registered = found["program"][-1][2]["msg"]
     assert len(registered) == len(tasks) - 1
-    assert registered[3]["diff"]
-    invocation = registered[3].get("invocation", ASIDE)
+    assert registered[1]["diff"]
+    invocation = registered[1].get("invocation", ASIDE)
     assert invocation["module_args"]["max_disruption"] == "service"
-    assert registered[3]["ansible_facts"]["bcd_converge_status"]["changed"]
-    assert [one["changed"] for one in registered[4]["results"]] == [False, False]
-    assert "isolated" not in json.dumps(registered[4])
-    assert [one["failed"] for one in registered[6:9]] == [True, True, True]
-    assert "node-unprivileged" in registered[12]["msg"]
-    assert hosts.asked("program") == ["request"] * (len(ASKS) + 1)  # one is a loop of two
+    assert registered[1]["ansible_facts"]["bcd_converge_status"]["changed"]
+    assert [one["changed"] for one in registered[2]["results"]] == [False, False]
+    assert "isolated" not in json.dumps(registered[2])
+    assert registered[4]["failed"]
+    if not IS_OLDEST_CORE:
+        assert "node-unprivileged" in registered[7]["msg"]
+    assert hosts.asked("program") == ["request"] * (len(asks) + 1)  # one is a loop of two
     assert hosts.asked("module") == []
-    assert {host.read("/proc/sys/vm/swappiness") for host in hosts.hosts.values()} == {"10\n"}
+    assert {host.read("/proc/sys/vm/swappiness") for host in hosts.hosts.values()} == {"11\n"}
     assert played.err == ""
 
 
 def test_one_command_and_no_file_is_what_a_task_takes(seed: str, tmp_path: Path) -> None:
-    hosts = Fleet(tmp_path, seed, {"one": {}})
-    task = {SECTION: options(secrets={"a": "geheim", "b": "auchgeheim"})}
-    played = hosts.run([task, task], "-vvvv", as_json=False)
-    lines = [line for line in played.out.splitlines() if line.startswith(("<one> EXEC", "<one> PUT"))]
-    assert [line.split()[1] for line in lines] == ["EXEC", "EXEC"]
-    assert all(f"exec {BCD} request" in line for line in lines)
+    """Where it is to be carried and no Python is named, Ansible looks for one before."""
+    bare = {"ansible_python_interpreter": "auto_silent", "ansible_interpreter_python_fallback": [PYTHON]}
+    hosts = Fleet(tmp_path, seed, {"one": {}, "bare": bare})
+    hosts.hosts["bare"].remove(BCD)
+    played = hosts.run([{SECTION: options(secrets={"a": "geheim", "b": "auchgeheim"})}], "-vvvv", as_json=False)
+    lines = played.out.splitlines()
+    one, several = (
+        [line for line in lines if line.startswith((f"<{name}> EXEC", f"<{name}> PUT"))] for name in hosts.hosts
+    )
+    assert [f"exec {BCD} request" in line for line in one] == [True]
+    assert f"{PYTHON} -I -c" in several[-1]
+    assert any("echo FOUND" in line for line in several[:-1])
+    assert not [line for line in several if "PUT" in line]
+    assert "discovered_interpreter_python" in played.out
+    assert {host.read("/proc/sys/vm/swappiness") for host in hosts.hosts.values()} == {"10\n"}
     assert played.rc == 0
     assert "geheim" not in played.out + played.err
 
 
+@pytest.mark.newest_core
 @with_accounts
 def test_an_account_of_the_group_has_root_s_pass_by_the_helper(seed: str, tmp_path: Path) -> None:
     account = {"sim_account": helper.MEMBER}
     hosts = Fleet(tmp_path, seed, {"program": account, "module": {**account, "bcd_program_pass": "false"}})
     for host in hosts.hosts.values():
         host.write(ASKED, "", 0o666)
-    tasks = [{SECTION: options(), "check_mode": True}, {SECTION: options()}, {HOLDS: {"assignments": []}}]
+    tasks = [{SECTION: options()}, {HOLDS: {"assignments": []}}]
     with hosts.hosts["program"].helper(), hosts.hosts["module"].helper():
         found = hosts.results(hosts.run(tasks))
     assert found["program"] == found["module"]
-    assert [status for _action, status, _result in found["program"]] == ["ok"] * 3
-    assert found["program"][1][2]["changed"]
-    assert (len(hosts.asked("program")), hosts.asked("module")) == (3, [])
+    assert [status for _action, status, _result in found["program"]] == ["ok"] * 2
+    assert found["program"][0][2]["changed"]
+    assert (len(hosts.asked("program")), hosts.asked("module")) == (2, [])
 
 
 # -- the module instead
 
 
+@pytest.mark.newest_core
 def test_where_the_program_gives_no_result_the_module_does(seed: str, tmp_path: Path) -> None:
-    """No program, another one; what has its name and is not ours is not even called.
+    """No program, or another one.
 
     One that says other things, or is killed, has failed as a module has that does: nobody makes its pass again unasked.
     """
     always = {"bcd_program_pass": True}
-    hosts = Fleet(
-        tmp_path,
-        seed,
-        dict.fromkeys(("gone", "forbidden", "other", "old", "talks", "killed", "foreign", "module"), always),
-    )
+    hosts = Fleet(tmp_path, seed, dict.fromkeys(("forbidden", "other", "talks", "killed", "module"), always))
     host = hosts.hosts
-    note(host["gone"], "exit 127")
     host["forbidden"].write(BCD, f"#!/nowhere/python\n{MADE}\n", 0o755)
-    host["foreign"].write(BCD, f"#!/bin/sh\n# Bulk copy of data.\n{NOTE}", 0o755)
     host["other"].write("/usr/lib/bcd/0.1.0/program.sha256", "0" * 64 + "\n")
-    note(host["old"], "echo 'usage: bcd [-h] [--version] WORD' >&2; exit 64")
     note(host["talks"], 'cat > /dev/null; echo \'{"bcd_answer": {"chan\'')
     host["killed"].fault({"at_step": 2, "do": "kill"})
     host["module"].remove(BCD)
@@ -231,9 +230,7 @@ def test_where_the_program_gives_no_result_the_module_does(seed: str, tmp_path: 
     for name in host:
         assert found[name][0] == found["module"][0] or name in broken, name
         assert found[name][1] == found["module"][1] or name in broken, name
-        asked = (
-            0 if name in ("module", "forbidden", "foreign") else broken.get(name, 1)
-        )  # and no second time in this run
+        asked = 0 if name in ("module", "forbidden") else broken.get(name, 1)  # and no second time in this run
         assert hosts.asked(name) == ["request"] * asked, name
     for name, rc in (("talks", 0), ("killed", 137)):
         _action, status, result = found[name][0]
@@ -248,11 +245,11 @@ def test_where_the_program_gives_no_result_the_module_does(seed: str, tmp_path: 
 
 @pytest.mark.newest_core
 def test_of_many_hosts_without_it_three_are_asked(seed: str, tmp_path: Path) -> None:
-    hosts = Fleet(tmp_path, seed, {f"bare-{number}": {} for number in range(5)})
+    hosts = Fleet(tmp_path, seed, {f"bare-{number}": {} for number in range(4)})
     for host in hosts.hosts.values():
         note(host, "exit 127")
-    played = hosts.run([{PLAN: options(fail_on="never")}, {HOLDS: {"assignments": []}}], "--forks", "1")
+    played = hosts.run([{HOLDS: {"assignments": []}}], "--forks", "1")
     found = hosts.results(played)
-    assert [status for name in hosts.hosts for _action, status, _result in found[name]] == ["ok"] * 10
-    assert sorted(len(hosts.asked(name)) for name in hosts.hosts) == [0, 0, 1, 1, 1]
+    assert [status for name in hosts.hosts for _action, status, _result in found[name]] == ["ok"] * 4
+    assert sorted(len(hosts.asked(name)) for name in hosts.hosts) == [0, 1, 1, 1]
     assert played.err == ""

@@ -126,7 +126,7 @@ lab: lab-packages  ## A real Debian in QEMU; as root, installs QEMU where it is 
 	$(RUN) tests.tools.run_molecule --lab || status=1; exit $$status
 
 # Of the cases, BENCH_CASES="sysctls,agent" picks those whose names have a word; docs/performance.md has the rest.
-BENCH_ROUNDS ?= 7
+BENCH_ROUNDS ?= 5
 BENCH_CASES ?=
 PEERS := $(BUILD)/bench-peers
 

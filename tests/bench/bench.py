@@ -53,7 +53,9 @@ class Bench:
         else:
             found = {f"host-{one:04}": own[one % len(own)][1] for one in part or range(count)}
         first = part.start if part else 0
-        return inventory(self._scratch / f"{kind}-{count}-{first}.json", found, PYTHON, self._doors)
+        fixed = {"ansible_python_interpreter": PYTHON, "room_doors": self._doors}
+        shared = {**fixed, **self._kinds[kind].variables}  # of a group, as a section of many hosts is written
+        return inventory(self._scratch / f"{kind}-{count}-{first}.json", found, shared)
 
     def environment(self, clean: dict[str, str], forks: int) -> dict[str, str]:
         """Of a program that runs Ansible over these hosts."""
@@ -108,8 +110,8 @@ class Bench:
         for turn in range(-WARM, number):
             for name in order([case.name for case in cases], max(turn, 0)):
                 case = by_name[name]
-                if turn == -1 and (case.peers or case.reset):
-                    continue  # what was warmed once is warm: nothing is kept of it
+                if -WARM < turn < 0 and not case.is_settled:
+                    continue  # what was warmed once is warm
                 before = quiet.kept(self._kinds[case.kind].seed)
                 cost, _out = self.run(case, case.hosts)
                 for tree in list(self._kinds[case.kind].trees.values())[: case.hosts]:
@@ -123,7 +125,7 @@ class Bench:
     def _compare(self, case: Case, before: quiet.Kept) -> None:
         """Note the units of a converged case whose turns were made in full, though they had been kept."""
         units = quiet.made_anew(before, quiet.kept(self._kinds[case.kind].seed))
-        if units and case.changes == 0 and case.reset is None:
+        if units and case.is_settled and not case.changes:
             self.anew.setdefault(case.name, set()).update(units)
 
     def never_kept(self, kind: str, units: tuple[str, ...]) -> dict[str, list[str]]:

@@ -34,6 +34,11 @@ class Case(NamedTuple):
     peers: bool = False
     says: str = ""  # what a command prints, among other things
 
+    @property
+    def is_settled(self) -> bool:
+        """Whether its runs are alike only once hosts have kept what its quiet turns ask."""
+        return self.reset is None and (self.play == CONVERGE or bool(self.says))
+
 
 def swappiness(tree: str) -> None:
     """Let one kernel parameter of the section differ, the drift of one unit of all."""

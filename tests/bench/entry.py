@@ -5,8 +5,8 @@
 
 from __future__ import annotations
 
-# Into the groups first, so that what comes is the host's time and memory. No /proc/self/fd is inside: Python closes one
-# by one.
+# Into the groups first, so that what comes is the host's time and memory. Python closes descriptors one by one where it
+# sees none in /proc.
 ENTRY = 'for door in $1; do echo $$ >"$door"; done; ulimit -n 1024; exec nsenter -t "$2" -m -u -r -w -- /bin/sh -c "$3"'
 ENVIRONMENT = {
     "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",

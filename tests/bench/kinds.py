@@ -46,6 +46,7 @@ def made(
         hosts = served.enter_context(whole.build(scratch, names))
         for tree in hosts.trees.values():
             _databases(tree)
+            stage.descriptors(tree)
             served.enter_context(containerd(tree))
         plays = Plays(scratch, peers)
         plays.units("units", hosts.units, ORDER)
@@ -54,7 +55,7 @@ def made(
         for kind in OF_WHOLE:
             trees = {name: hosts.trees[name] for name in names if name.startswith(f"{kind}-")}
             if trees:
-                found[kind] = Kind(kind, trees, dict.fromkeys(trees, given))
+                found[kind] = Kind(kind, trees, given)
         if "program" in found:
             _install(scratch, found["program"], plays)
         found.update(_work(scratch, wanted, plays))
@@ -85,7 +86,7 @@ def _work(scratch: Path, wanted: dict[str, int], plays: Plays) -> dict[str, Kind
     found, trees = {}, scratch / "trees"
     given = {"bcd_converge_units": work.SECTIONS}
     if "ours" in wanted:
-        found["ours"] = Kind("ours", {"ours": stage.converged_work(scratch, trees)}, {"ours": given})
+        found["ours"] = Kind("ours", {"ours": stage.converged_work(scratch, trees)}, given)
     if "theirs" in wanted:
         done = stage.peers_work(scratch, trees, plays.peers, plays.path("peer_work"))
         found["theirs"] = Kind("theirs", {"theirs": done}, {})
@@ -93,7 +94,7 @@ def _work(scratch: Path, wanted: dict[str, int], plays: Plays) -> dict[str, Kind
         if name in wanted:
             tree = stage.fresh(str(trees / name), name)
             stage.keep(tree)
-            found[name] = Kind(name, {name: tree}, {name: given})
+            found[name] = Kind(name, {name: tree}, given)
     return found
 
 

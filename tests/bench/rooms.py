@@ -66,9 +66,8 @@ class Rooms:
         self.close()
 
 
-def inventory(path: Path, hosts: dict[str, dict[str, Any]], python: str, doors: str) -> str:
-    """Write an inventory of hosts (their variables, `room_holder` and `room_tree` among them) in rooms; its path."""
-    fixed = {"ansible_connection": "room", "ansible_python_interpreter": python, "room_doors": doors}
-    document = {"all": {"hosts": hosts, "vars": fixed}}
+def inventory(path: Path, hosts: dict[str, dict[str, Any]], shared: dict[str, Any]) -> str:
+    """Write an inventory of hosts (of each its `room_holder` and `room_tree`); its path. `shared`: of all of them."""
+    document = {"all": {"hosts": hosts, "vars": {"ansible_connection": "room", **shared}}}
     path.write_text(json.dumps(document, indent=1), encoding="utf-8")
     return str(path)

@@ -90,7 +90,7 @@ def groups() -> Groups | None:
 
 def options(argv: list[str]) -> argparse.Namespace:
     given = argparse.ArgumentParser(prog="python -m tests.bench.run", description=__doc__)
-    given.add_argument("--rounds", type=int, default=7)
+    given.add_argument("--rounds", type=int, default=5)
     given.add_argument("--turns", type=int, default=2, help="how often numbers of hosts below a thousand are run")
     given.add_argument("--cases", default="", help="words that the names of cases have, separated by commas")
     given.add_argument("--many", type=int, default=50, help="hosts of the largest cases")
@@ -133,8 +133,7 @@ def measured(given: argparse.Namespace, chosen: tuple[Case, ...]) -> dict[str, A
 
 def units(kind: Kind) -> tuple[str, ...]:
     """Those of the section of a kind's hosts."""
-    given = kind.variables.get(next(iter(kind.trees)), {})
-    return tuple(given.get("bcd_converge_units", ()))
+    return tuple(kind.variables.get("bcd_converge_units", ()))
 
 
 def turns(found: dict[str, Any]) -> list[str]:

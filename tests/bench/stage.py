@@ -29,11 +29,11 @@ CHANGED = ["boot", "etc", "proc", "run", "sys", "var"]  # below these, a run may
 
 
 class Kind(NamedTuple):
-    """Hosts alike: their trees by name, the first of which is the seed, and the variables of each."""
+    """Hosts alike: their trees by name, the first of which is the seed, and the variables of all, their group's."""
 
     name: str
     trees: dict[str, str]
-    variables: dict[str, dict[str, Any]]
+    variables: dict[str, Any]
 
     @property
     def seed(self) -> str:
@@ -60,7 +60,14 @@ def fresh(tree: str, name: str) -> str:
     for key, (_wanted, before) in work.SYSCTLS.items():
         put(tree, "/proc/sys/" + key.replace(".", "/"), before + "\n")
     put(tree, f"/usr/lib/modules/{os.uname().release}/modules.builtin", "")  # community.general.modprobe reads it
+    descriptors(tree)
     return tree
+
+
+def descriptors(tree: str) -> None:
+    """What a process sees of its own descriptors: else each program that a Python starts costs it hundreds of calls."""
+    for one in range(3):
+        put(tree, f"/proc/self/fd/{one}", "")
 
 
 def work_machine() -> Machine:
@@ -135,8 +142,5 @@ def peers_work(scratch: Path, trees: Path, collections: str, book: str) -> str:
 
 
 def hostvars(kind: Kind, holders: dict[str, int]) -> dict[str, dict[str, Any]]:
-    """The variables of the hosts of a kind, with the way into each."""
-    found = {}
-    for name, tree in kind.trees.items():
-        found[name] = {"room_tree": tree, "room_holder": holders[tree], **kind.variables.get(name, {})}
-    return found
+    """The way into each of the hosts of a kind."""
+    return {name: {"room_tree": tree, "room_holder": holders[tree]} for name, tree in kind.trees.items()}

@@ -13,6 +13,7 @@ from __future__ import annotations
 import hashlib
 import os
 import time
+from contextlib import suppress
 
 THOSE_THAT_DECIDE = 3
 LONGEST_WAIT = 0.5  # seconds
@@ -46,13 +47,15 @@ class Marks:
 
     def absent(self, host: str) -> None:
         """Remember that the host has none that can be used."""
-        self._put(self._absent(host))
+        with suppress(OSError):  # it is asked again then
+            self._put(self._absent(host))
 
     def present(self) -> None:
         """Remember that a host has it."""
         path = os.path.join(self.folder, PRESENT)
         if not os.path.exists(path):
-            self._put(path)
+            with suppress(OSError):
+                self._put(path)
 
     def _known(self) -> bool | None:
         """True: a host has it. False: enough of them have not. None: neither is known."""

@@ -14,6 +14,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from shlex import quote
 from typing import Any, NamedTuple
 
@@ -128,10 +129,11 @@ class ThroughProgram(Normal):
 
     def _request(self, variables: Mapping[str, Any]) -> Asked | None:
         """What to ask the program, None where it is not to be asked."""
-        wanted = choice(self._templar.template(variables.get(CHOICE, AUTO)))
+        host = str(self._task.delegate_to or variables.get("inventory_hostname", ""))
+        of_host = (variables.get("ansible_delegated_vars") or {}).get(host) or variables
+        wanted = choice(self._templar.template(of_host.get(CHOICE, AUTO)))
         if wanted is False or not self._may_ask():
             return None
-        host = str(self._task.delegate_to or variables.get("inventory_hostname", ""))
         internal: dict[str, Any] = {}
         self._update_module_args(self._task.action, internal, variables)
         if internal.get("_ansible_tracebacks_for"):  # where in a module a failure was made is its own to say
@@ -140,7 +142,10 @@ class ThroughProgram(Normal):
         valid = None if given is None else validated(given, self.OPTIONS, self.RULES)
         if valid is None:
             return None
-        code = _once("code", _code).decode()
+        try:
+            code = _once("code", _code).decode()
+        except OSError:  # Ansible's folder of this run is full, say: the module tells of that, or does without
+            return None
         data = request(self.MODULE, valid.params, internal["_ansible_check_mode"], code)
         return Asked(host, data, valid, internal.get("_ansible_inject_invocation", True), bool(wanted))
 
@@ -158,10 +163,11 @@ def _ways(asked: Asked) -> Iterator[Way]:
     """By which ways the host is to be asked, the cheapest first; each is looked for once it is its turn."""
     host, data = asked.host, asked.data
     here, carried = (Marks(os.path.join(constants.DEFAULT_LOCAL_TMP, folder)) for folder in (INSTALLED, CARRIED))
-    if not here.is_absent(host) and (asked.is_wanted or here.should_ask(host)):
-        yield Way("installed", host, here, data, COMMAND, True)
-    if not carried.is_absent(host):
-        yield Way("carried", host, carried, _once("payload", payload) + data, f"-I -c {quote(ANSWER)}", False)
+    with suppress(OSError):
+        if not here.is_absent(host) and (asked.is_wanted or here.should_ask(host)):
+            yield Way("installed", host, here, data, COMMAND, True)
+        if not carried.is_absent(host):
+            yield Way("carried", host, carried, _once("payload", payload) + data, f"-I -c {quote(ANSWER)}", False)
 
 
 def _once(name: str, make: Callable[[], bytes]) -> bytes:

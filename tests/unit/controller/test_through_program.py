@@ -171,3 +171,19 @@ def test_options_are_plain_values() -> None:
 @pytest.mark.parametrize("value", [b"bytes", object()])
 def test_values_that_no_module_can_be_given_are_the_modules_to_refuse(value: Any) -> None:
     assert Plan({"units": {"sysctl": {"vm.swappiness": value}}})._request(HOST) is None
+
+
+def test_of_a_task_that_is_delegated_the_other_hosts_variable_counts() -> None:
+    variables = {**HOST, "bcd_program_pass": False, "ansible_delegated_vars": {"two": {"bcd_program_pass": "auto"}}}
+    asked = Plan(UNITS, delegate_to="two")._request(variables)
+    assert asked is not None
+    assert asked.host == "two"
+    assert Plan(UNITS)._request(variables) is None
+
+
+def test_where_the_runs_own_folder_takes_nothing_the_module_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = Plan(UNITS)._request(HOST)
+    assert asked is not None
+    monkeypatch.setattr(constants, "DEFAULT_LOCAL_TMP", "/dev/null/x")
+    assert [*_ways(asked)] == []
+    assert Plan(UNITS)._request(HOST) is None

@@ -26,7 +26,7 @@ class Played(NamedTuple):
 
     def events(self) -> dict[str, Any]:
         """What `as_json` prints: "tasks" (host, task, action, status, result), "stats" by host, "custom"."""
-        found: dict[str, Any] = json.loads(self.out[self.out.index("{") :])
+        found: dict[str, Any] = json.loads(self.out[self.out.index('{"tasks": ') :])
         return found
 
 

@@ -71,8 +71,9 @@ class Site:
         link = Path(controller.collections(str(scratch))) / "ansible_collections" / "bettercompute" / "bcd"
         link.unlink()
         link.symlink_to(self.collection)
-        gate = Path(__file__).with_name("gate.py")
-        shutil.copy(gate, self.collection / "plugins" / "module_utils" / "units" / "k8s_join.py")
+        gate = Path(__file__).with_name("gate.py").read_text(encoding="utf-8")
+        unit = gate.replace("ansible_collections.bettercompute.bcd.plugins.module_utils.", "..")  # a program's, too
+        (self.collection / "plugins" / "module_utils" / "units" / "k8s_join.py").write_text(unit, encoding="utf-8")
         (scratch / "lookup_plugins").mkdir()
         (scratch / "lookup_plugins" / "counted.py").write_text(LOOKUP, encoding="utf-8")
         self.asked = scratch / "asked"

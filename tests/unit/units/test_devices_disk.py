@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.bettercompute.bcd.plugins.module_utils.core import rootfs
+from ansible_collections.bettercompute.bcd.plugins.module_utils.core import root_write, rootfs
 from tests.bench.bench_host import OURS, BenchHost
 from tests.gpu.fake import GpuHost
 from tests.unit.core.jail import in_jail
@@ -33,7 +33,7 @@ Files = dict[str, tuple[str, int]]
 
 
 class Kernel:
-    """`os` for core.rootfs: a file is written in two halves, and `strike` gets each call that changes something.
+    """`os` for core.rootfs and core.root_write: a file is written in two halves, and `strike` gets each call that changes something.
 
     Up to the n-th call every pass is the same, so that what is visible is looked at from there on only.
     """
@@ -168,7 +168,7 @@ def story(strike: Callable[[str], None], counted: tuple[str, ...]) -> int:
 
         def disturbed(at: int = at) -> None:
             kernel = Kernel(strike, at, counted)
-            vars(rootfs)["os"] = kernel
+            vars(rootfs)["os"] = vars(root_write)["os"] = kernel
             final()
             if kernel.count < at:
                 os._exit(THROUGH)

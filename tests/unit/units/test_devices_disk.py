@@ -33,8 +33,7 @@ Files = dict[str, tuple[str, int]]
 
 
 class Kernel:
-    """`os` for core.rootfs and core.root_write: a file is written in two halves, and `strike` gets each call that changes
-    something.
+    """`os` for core.rootfs and root_write: a file is written in halves, and `strike` gets each call of CALLS.
 
     Up to the n-th call every pass is the same, so that what is visible is looked at from there on only.
     """

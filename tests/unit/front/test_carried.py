@@ -17,21 +17,17 @@ from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.release imp
 from ansible_collections.bettercompute.bcd.plugins.plugin_utils import carried, program
 from ansible_collections.bettercompute.bcd.plugins.plugin_utils.once_a_run import once
 
-OLDEST = Path(__file__).resolve().parents[3] / ".build/host-oldest/bin/python"
 SAYS = ";from bcd.front.cli import main;main(['--version']);import sys;print(sys.stdin.read())"
 
 
-def start(before: str, after: str, python: str = sys.executable) -> subprocess.CompletedProcess[bytes]:
+def start(before: str, after: str) -> subprocess.CompletedProcess[bytes]:
     """A Python that is given the payload and a request, and runs the start between these words."""
-    words = [python, "-I", "-c", before + carried.START + after]
+    words = [sys.executable, "-I", "-c", before + carried.START + after]
     return subprocess.run(words, input=carried.payload() + b"the request", capture_output=True, check=False, cwd="/")
 
 
-@pytest.mark.parametrize("python", [sys.executable, str(OLDEST)], ids=["this", "oldest"])
-def test_a_python_without_the_program_runs_it_and_leaves_it_the_request(python: str) -> None:
-    if not os.path.exists(python):
-        pytest.skip("the oldest Python's environment is not made: make .build/host-oldest/.ready")
-    done = start("", SAYS, python)
+def test_a_python_without_the_program_runs_it_and_leaves_it_the_request() -> None:
+    done = start("", SAYS)
     assert (done.returncode, done.stderr) == (0, b"")
     assert done.stdout == f"bcd {VERSION}\nthe request\n".encode()
 

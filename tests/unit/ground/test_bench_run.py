@@ -113,7 +113,10 @@ def test_a_command_that_does_not_say_what_it_is_to_say_is_no_measurement() -> No
 
 def test_turns_that_are_made_again_though_they_were_kept_are_seen() -> None:
     before = {"code": {"cpu": {"asked": [1]}, "iommu": {"asked": [2]}}}
-    after = {"code": {"cpu": {"asked": [1]}, "iommu": {"asked": [3]}}, "other": {"sysctl": {}}}
+    after: dict[str, dict[str, Any]] = {
+        "code": {"cpu": {"asked": [1]}, "iommu": {"asked": [3]}},
+        "other": {"sysctl": {}},
+    }
     assert quiet.made_anew(before, before) == set()
     assert quiet.made_anew(before, after) == {"iommu", "sysctl"}
     assert quiet.never(after, ["cpu", "sysctl"]) == {"code": ["sysctl"], "other": ["cpu"]}

@@ -118,7 +118,10 @@ def measured(given: argparse.Namespace, chosen: tuple[Case, ...]) -> dict[str, A
                 apart = bench.meter.apart
                 known = {
                     "anew": bench.anew,
-                    "never": {kind: bench.never_kept(kind, units(one)) for kind, one in made.items()},
+                    "never": {
+                        kind: bench.never_kept(kind, units(made[kind]))
+                        for kind in sorted({case.kind for case in chosen if case.is_settled and not case.changes})
+                    },
                 }
                 rows: list[scale.Row] = []
                 written: list[scale.Events] = []

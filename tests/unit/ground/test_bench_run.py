@@ -113,7 +113,8 @@ def test_a_command_that_does_not_say_what_it_is_to_say_is_no_measurement() -> No
 
 def test_turns_that_are_made_again_though_they_were_kept_are_seen() -> None:
     before = {"code": {"cpu": {"asked": [1]}, "iommu": {"asked": [2]}}}
-    after: dict[str, dict[str, Any]] = {
+    kept: dict[str, Any] = {"cpu": {"asked": [1]}, "iommu": {"asked": [3]}}
+    after: dict[str, dict[str, Any]] = {"code": kept, "other": {"sysctl": {}}}
         "code": {"cpu": {"asked": [1]}, "iommu": {"asked": [3]}},
         "other": {"sysctl": {}},
     }

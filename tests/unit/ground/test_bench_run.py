@@ -115,9 +115,6 @@ def test_turns_that_are_made_again_though_they_were_kept_are_seen() -> None:
     before = {"code": {"cpu": {"asked": [1]}, "iommu": {"asked": [2]}}}
     kept: dict[str, Any] = {"cpu": {"asked": [1]}, "iommu": {"asked": [3]}}
     after: dict[str, dict[str, Any]] = {"code": kept, "other": {"sysctl": {}}}
-        "code": {"cpu": {"asked": [1]}, "iommu": {"asked": [3]}},
-        "other": {"sysctl": {}},
-    }
     assert quiet.made_anew(before, before) == set()
     assert quiet.made_anew(before, after) == {"iommu", "sysctl"}
     assert quiet.never(after, ["cpu", "sysctl"]) == {"code": ["sysctl"], "other": ["cpu"]}

@@ -9,6 +9,9 @@ known that all is as the module would have it, the module runs. All that Ansible
 with the program's: this action only says that the module is the request and its interpreter the program.
 """
 
+# What an import that fails leaves out is asked for before it is used.
+# pylint: disable=used-before-assignment
+
 from __future__ import annotations
 
 import json

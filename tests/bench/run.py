@@ -11,6 +11,9 @@ The figures go to the terminal, and with all that was measured to .build/bench. 
 figure could not be taken here.
 """
 
+# Both names are set wherever they are read.
+# pylint: disable=used-before-assignment
+
 from __future__ import annotations
 
 import argparse

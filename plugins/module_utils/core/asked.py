@@ -7,6 +7,9 @@ A question is the name of a method of Host with what it is given. Of an answer n
 no record of what was asked tells what a host holds.
 """
 
+# The very type of a value decides here.
+# pylint: disable=unidiomatic-typecheck
+
 from __future__ import annotations
 
 import sys

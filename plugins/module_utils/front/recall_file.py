@@ -3,6 +3,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What is kept of a quiet turn, and its file: root's alone, one for each code that ran lately (see front.recall)."""
 
+# The very type of a value decides here.
+# pylint: disable=unidiomatic-typecheck
+
 from __future__ import annotations
 
 import os

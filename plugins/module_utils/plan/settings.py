@@ -3,6 +3,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Settings in wire form, held to a unit's table of fields."""
 
+# The very type of a value decides here.
+# pylint: disable=unidiomatic-typecheck
+
 from __future__ import annotations
 
 from collections.abc import Mapping

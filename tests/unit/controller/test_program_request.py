@@ -97,7 +97,7 @@ def test_only_our_own_program_is_called(tmp_path: Path) -> None:
         path.write_text(text, encoding="latin-1")
         path.chmod(0o755)
         assert run() == (127, "")
-    ours = render("/bin/sh", "0.1.0", "").split("import")[0].replace(" -IB", "")
+    ours = render("/bin/sh", "0.1.0", "").partition("import")[0].replace(" -IB", "")
     path.write_text(ours + 'echo "$@"; cat', encoding="utf-8")
     assert run() == (0, "request\noptions")
 

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+# pylint: disable=unused-import
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core import (  # noqa: F401 - not to be had inside
     act,
     records_damaged,

@@ -3,6 +3,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Our NamedTuple is typing's: each is made of the same class body, and both do the same."""
 
+# The very type of a value decides here.
+# pylint: disable=unidiomatic-typecheck
+
 from __future__ import annotations
 
 import copy

@@ -27,25 +27,14 @@ from tests.sim import controller
 from tests.sim.few_hosts import twin
 from tests.sim.kube_site import HOST, Pass, Site
 from tests.sim.machine import put, read
+from tests.unit import whole_host
 
 PRODUCT = "H100-80GB"
 PROFILE = "worker-h100"  # with the driver of branch 580, the container toolkit, containerd and Kubernetes' packages
 NVSWITCHES = 4
 PASSES = 4  # the second is behind the boot that the IOMMU waits for, and sets what a boot takes from the GPUs
 # The first GPU is cut up, the others are shared by MPS: every unit that can stand beside another has work to do.
-UNITS: dict[str, Any] = {
-    "kernel-modules": {"load": ["tun"], "options": {"tun": "debug=1"}},
-    "sysctl": {"vm.swappiness": 10},
-    "hugepages": {"pages2m": 512},
-    "cpu": {"governor": "performance"},
-    "iommu": {"passthrough": True},
-    "nvidia-driver": {"branch": "580"},
-    "fabric-manager": {},
-    "gpu-settings": {"powerLimitWatts": 500},
-    "mig-layout": {"layout": "off", "gpus": [{"select": {"index": 0}, "layout": "3g.40gb,2g.20gb:2"}]},
-    "gpu-sharing": {"mode": "mps", "replicas": 4},
-    "container-toolkit": {},
-}
+UNITS: dict[str, Any] = {**whole_host.UNITS, "nvidia-driver": {"branch": "580"}}
 OF_WORKER: dict[str, Any] = {"labels": {"tier": "gpu"}, "taints": ["nvidia.com/gpu=present:NoSchedule"]}
 CERTIFICATE = "/var/lib/kubelet/pki/kubelet-client-2026-11-30-00-00-00.pem"  # which its link names
 JOINED = "/var/lib/bcd-hostconfig/k8s-join.json"

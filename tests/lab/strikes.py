@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Strikes at the collection's modules inside the lab's machine: for tests only, and gone with the next revert.
 
-A .pth file lets every Python of the guest load a hook, which wraps the collection's one door to the machine. After a
-change that the next line of the orders names, the process is killed or stopped.
+A .pth file lets every Python of the guest load a hook, which wraps the collection's one door to the machine, in modules
+and in the program bcd. After a change that the next line of the orders names, the process is killed or stopped.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ HOOK = (
     r"""
 import fnmatch, json, os, signal, sys
 
-HOST, LOCK = ".module_utils.core.host", ".module_utils.core.lock"
+HOST = (".module_utils.core.host", "bcd.core.host")
+LOCK = (".module_utils.core.lock", "bcd.core.lock")
 
 class Loader:
     def __init__(self, real):
@@ -43,13 +44,17 @@ class Loader:
 
 class Finder:
     def find_spec(self, name, path=None, target=None):
-        if not name.endswith((HOST, LOCK)):
+        if not name.endswith(HOST + LOCK):
             return None
         for finder in sys.meta_path:
             spec = finder.find_spec(name, path, target) if finder is not self else None
             if spec is not None:
                 spec.loader = Loader(spec.loader)
                 return spec
+
+class Finders(list):
+    def insert(self, index, finder):
+        super().insert(max(index, 1), finder)  # the program's own, where it is carried, comes behind ours
 
 def wrap(host):
     apply = host.apply
@@ -66,7 +71,7 @@ def wrap(host):
     host.apply = struck
 
 if os.path.exists(ORDERS):
-    sys.meta_path.insert(0, Finder())
+    sys.meta_path = Finders([Finder(), *sys.meta_path])
 """
 )
 

@@ -16,7 +16,8 @@ from tests.sim import archives, controller, fleet
 from tests.sim.tree import PROFILES
 
 STORES = Path(controller.CHECKOUT) / ".build" / "archives"
-UNITS = '{"bcd_converge_units": {"sysctl": {"vm.swappiness": 10}}}'
+# Passes through modules: one through the program builds no archive.
+UNITS = '{"bcd_converge_units": {"sysctl": {"vm.swappiness": 10}}, "bcd_program_pass": false}'
 
 
 class Copy:

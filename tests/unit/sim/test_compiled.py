@@ -1,7 +1,7 @@
 # Copyright (c) 2026 bettercompute
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What is compiled out of an archive is taken from the store by its text, and never for another one."""
+"""What is compiled out of an archive or a stream is taken from the store by its text, and never for another one."""
 
 from __future__ import annotations
 
@@ -85,3 +85,26 @@ def test_where_nothing_can_be_kept_all_is_compiled(archive: Archive) -> None:
     archive.write("print('well')\n")
     archive.store.rmdir()
     assert archive.run() == "well\n"
+
+
+def carry(store: Path, text: str, name: str = "carried/module.py") -> str:
+    """What a part of the program says that is compiled as where it is carried."""
+    program = (
+        f"import sys; sys.path.insert(0, {str(HOOK)!r}); import sim_compiled; sim_compiled.keep_in({str(store)!r}); "
+        f"exec(compile({text.encode()!r}, {name!r}, 'exec', dont_inherit=True))"
+    )
+    done = subprocess.run((sys.executable, "-c", program), capture_output=True, text=True, check=False)
+    return done.stdout + done.stderr
+
+
+def test_the_code_of_a_part_that_was_carried_before_is_taken_from_the_store(archive: Archive) -> None:
+    assert carry(archive.store, "print('compiled')\n") == "compiled\n"
+    [kept] = archive.store.iterdir()
+    kept.write_bytes(marshal.dumps(compile("print('stored', __name__)\n", "x", "exec")))
+    assert carry(archive.store, "print('compiled')\n") == "stored __main__\n"
+    assert carry(archive.store, "print('another')\n") == "another\n"
+
+
+def test_what_comes_from_elsewhere_is_compiled_and_not_kept(archive: Archive) -> None:
+    assert carry(archive.store, "print('own')\n", "/usr/lib/module.py") == "own\n"
+    assert list(archive.store.iterdir()) == []

@@ -5,9 +5,9 @@
 """What makes the guest quicker under emulation and belongs to its clean state; nothing of it is in the image.
 
 The guest's Python takes what it is sent to import as code that is compiled already, which is half of a pass: the hook
-of the simulated hosts (tests/sim/hook/sim_compiled.py), and a directory with the code of all that Ansible may send. This
-machine compiles it in a second, where its Python is of the guest's version; where it is not, the guest compiles each
-text once after each revert. And an initramfs is compressed as quickly as can be.
+of the simulated hosts (tests/sim/hook/sim_compiled.py), and a directory with the code of all that Ansible may send.
+This machine compiles it in a second, where its Python is of the guest's version; where it is not, the guest compiles
+each text once after each revert. And an initramfs is compressed as quickly as can be.
 """
 
 from __future__ import annotations

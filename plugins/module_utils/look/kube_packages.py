@@ -26,7 +26,7 @@ from ..plan.kube_packages import (
     Software,
 )
 from ..plan.kube_seen import Settings
-from ..plan.packages import Packages
+from ..plan.packages_seen import Packages
 from ..plan.unit_names import K8S_JOIN as UNIT
 from .os_release import distribution
 from .packages import packages

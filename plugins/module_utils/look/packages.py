@@ -6,10 +6,14 @@
 from __future__ import annotations
 
 from ..core.host import Host
-from ..plan.distribution import Distribution
-from ..plan.packages import Packages, asks_installed, check_family, read_installed, tool_of
+from ..plan.package_rows import JOURNAL, asks_dpkg, parse_dpkg
+from ..plan.packages_seen import Packages, newest
 from .os_release import distribution
 from .package_database import listed
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ..plan.distribution import Distribution
 
 
 def packages(host: Host, names: tuple[str, ...], where: str) -> Packages:
@@ -18,21 +22,25 @@ def packages(host: Host, names: tuple[str, ...], where: str) -> Packages:
     Raises Refused for a distribution whose manager we do not know, naming it and the unit `where`.
     """
     seen = distribution(host)
-    check_family(seen, where)
+    if not seen.is_known:
+        from ..plan.packages import check_family
+
+        check_family(seen, where)
     kind = manager(host, seen)
-    tool = tool_of(kind)
-    if tool.locker:
-        names = (*names, tool.locker)
-    found = listed(host, asks_installed(kind, names))
+    if kind != "apt":
+        return _with_holds(host, Packages(kind, seen, names))
+    return Packages(kind, seen, names, newest(parse_dpkg(listed(host, asks_dpkg(names)))), _journal(host))
+
+
+def _with_holds(host: Host, asked: Packages) -> Packages:
+    """The snapshot where a manager keeps holds in a file of its own, or by a package of its own."""
+    from ..plan.packages import asks_installed, read_installed, tool_of
+
+    tool = tool_of(asked.manager)
+    names = (*asked.names, tool.locker) if tool.locker else asked.names
+    found = listed(host, asks_installed(asked.manager, names))
     locks = (host.read(tool.lock_file) or "") if tool.lock_file else ""
-    return Packages(
-        manager=kind,
-        distribution=seen,
-        names=names,
-        installed=read_installed(kind, found, locks),
-        journal=_journal(host) if kind == "apt" else (),
-        locks=locks,
-    )
+    return asked._replace(names=names, installed=read_installed(asked.manager, found, locks), locks=locks)
 
 
 def manager(host: Host, seen: Distribution) -> str:
@@ -46,6 +54,4 @@ def manager(host: Host, seen: Distribution) -> str:
 
 def _journal(host: Host) -> tuple[str, ...]:
     """What a dpkg that was killed between two packages left: files with numbers for names, as apt looks for them."""
-    from ..plan.packages_apt import JOURNAL
-
     return tuple(name for name in host.names(JOURNAL) if name.isdigit())

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ..core.plan import Past
     from ..core.seen import File
     from .container_toolkit_config import Kept
-    from .packages import Packages
+    from .packages_seen import Packages
 else:
     from ..core.named import NamedTuple
 

@@ -18,7 +18,7 @@ from .unit_names import CONTAINER_TOOLKIT as UNIT
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ..core.plan import Past, Todo
-    from .packages import Packages
+    from .packages_seen import Packages
 
 INSTALLED = "nvidia-container-toolkit is installed"  # a clause
 

@@ -20,7 +20,7 @@ from .service_seen import Service
 from .unit_names import FABRIC_MANAGER as UNIT
 
 if TYPE_CHECKING:  # a host without NVSwitches does without
-    from .packages import Packages
+    from .packages_seen import Packages
 
 FIELDS: tuple[Field, ...] = ()
 SERVICE = "nvidia-fabricmanager.service"

@@ -9,9 +9,10 @@ from ..core.plan import Past, Todo
 from .fabric_manager_packages import Need, installed
 from .nvidia_packages import fabric_manager_names
 from .package_rows import upstream
-from .packages import Offer, Packages, Wanted, Work, settle_holds, version_key
+from .packages import Offer, Wanted, settle_holds, version_key
 from .packages_index import not_offered, offers, refresh
 from .packages_install import install
+from .packages_seen import Packages, Work
 from .unit_names import FABRIC_MANAGER as UNIT
 
 MAY_GO = ("nvidia-fabricmanager*", "nvidia-fabric-manager*")  # apt may change or take away these

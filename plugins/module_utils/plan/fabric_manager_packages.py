@@ -10,7 +10,8 @@ from typing import Callable, NamedTuple
 from ..core.plan import Past, Todo
 from ..core.step import Effect
 from .fabric_manager_installed import NAME, missing, whole_at
-from .packages import Packages, Work, settle_holds
+from .packages import settle_holds
+from .packages_seen import Packages, Work
 from .unit_names import FABRIC_MANAGER as UNIT
 
 

@@ -18,9 +18,10 @@ from .kube_seen import Settings
 from .kube_served import hold_debts
 from .package_rows import upstream
 from .package_rows_rpm import asks_rpm, parse_rpm
-from .packages import Offer, Wanted, Work, tool_of, version_key
+from .packages import Offer, Wanted, tool_of, version_key
 from .packages_index import Source, not_offered, offers, refresh
 from .packages_install import install
+from .packages_seen import Work
 from .unit_names import K8S_JOIN as UNIT
 
 KEY_ID = "9a296436"  # how the name of the repository's key ends in rpm's database

@@ -18,7 +18,7 @@ from ..core.step import File
 from .debts import debt
 from .kube_seen import Settings
 from .package_rows import upstream
-from .packages import Packages, Work, settle_holds
+from .packages_seen import Packages, Work
 
 LANE = "packages"
 KUBE = ("kubeadm", "kubectl", "kubelet")
@@ -100,8 +100,8 @@ def plan(todo: Todo, want: Settings, now: Software, past: Past) -> Work:
 
         check_versions(todo, want, now)
     if not (now.lacks or now.broken):
-        with todo.lane(LANE):
-            settle_holds(todo, now.packages, past, KUBE, hold=False, pays=(UNFINISHED,))
+        if past.owed:
+            _settle_holds(todo, now.packages, past)
         return Work()
     from .kube_install import install_missing
     from .kube_unserved import refuse_unserved
@@ -112,6 +112,14 @@ def plan(todo: Todo, want: Settings, now: Software, past: Past) -> Work:
     with todo.lane(LANE):
         come.append(install_missing(todo, want, now, past))
     return come[0] if come else Work(stuck=True)  # the lane has told why
+
+
+def _settle_holds(todo: Todo, now: Packages, past: Past) -> None:
+    """Plan the holds that a killed pass owes; of the others of KUBE none is ours to set."""
+    from .packages import settle_holds
+
+    with todo.lane(LANE):
+        settle_holds(todo, now, past, KUBE, hold=False, pays=(UNFINISHED,))
 
 
 def is_one_release(want: Settings, versions: Mapping[str, str]) -> bool:

@@ -15,8 +15,9 @@ from .nvidia_install import install_choice
 from .nvidia_names import PackageSet, driver_sets
 from .nvidia_packages import Choice, choose, headers, kernel_images, names_of, unserved
 from .package_rows import Package, upstream
-from .packages import Offer, Packages, Wanted, settle_holds
+from .packages import Offer, Wanted, settle_holds
 from .packages_index import not_offered, offers, refresh
+from .packages_seen import Packages
 from .unit_names import NVIDIA_DRIVER as UNIT
 
 

@@ -11,8 +11,9 @@ from .module_streams import enable
 from .nvidia_packages import MAY_GO, Choice
 from .nvidia_pin import pin_branch
 from .package_rows import Package
-from .packages import Packages, Work, is_there, settle_holds
+from .packages import is_there, settle_holds
 from .packages_install import install, refuse_image
+from .packages_seen import Packages, Work
 
 MODULE = "nvidia-driver"  # of dnf
 

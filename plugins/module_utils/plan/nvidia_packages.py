@@ -16,7 +16,8 @@ from typing import NamedTuple
 from .distribution import Distribution
 from .nvidia_names import PackageSet
 from .package_rows import upstream
-from .packages import Offer, Packages, Wanted, version_key
+from .packages import Offer, Wanted, version_key
+from .packages_seen import Packages
 
 # What apt may take away or change when one driver follows another: the driver's own packages of any branch, and
 # nothing of the container toolkit, which has the same first names.

@@ -13,9 +13,10 @@ import re
 from ..core.plan import Past, Todo
 from ..core.step import Effect, command_line, run
 from .package_rows import asks_dpkg
-from .packages import Packages, Wanted, Work
+from .packages import Wanted
 from .packages_apt import LOCK
 from .packages_install import install
+from .packages_seen import Packages, Work
 
 PINS = "nvidia-driver-pinning-*"
 ASK = asks_dpkg((PINS,))

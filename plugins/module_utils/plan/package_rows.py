@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from ..core.errors import StepFailed
 
+JOURNAL = "/var/lib/dpkg/updates"  # what a dpkg that runs, or was killed, has not merged yet
 DPKG_FORMAT = "${db:Status-Abbrev}|${Package}|${Version}\\n"
 INSTALLED = "iUFWt"  # i: whole; U, F: unpacked or half configured; W, t: triggers are due
 BROKEN = "UFW"

@@ -1,15 +1,16 @@
 # Copyright (c) 2026 bettercompute
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Packages as values: what is installed and held, what the index offers, and how each manager is spoken to.
+"""Packages as values: what the index offers, what is wanted, and how each manager is spoken to.
 
-The steps that change packages are in `packages_install`, what an index offers is asked by `packages_index`.
+What a look saw is in `packages_seen`. The steps that change packages are in `packages_install`, what an index offers is
+asked by `packages_index`.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any, Callable, NamedTuple
 
 from ..core.errors import Refused
@@ -17,6 +18,7 @@ from ..core.plan import Past, Todo
 from .debts import debt
 from .distribution import Distribution
 from .package_rows import Package
+from .packages_seen import Packages, newest
 
 
 class Offer(NamedTuple):
@@ -41,33 +43,6 @@ class Verdict(NamedTuple):
     removed: tuple[str, ...] = ()
     problem: str = ""
     along: tuple[Wanted, ...] = ()
-
-
-class Packages(NamedTuple):
-    """What a look saw of the packages that it was asked for. `manager` is "apt", "dnf", "dnf5" or "zypper".
-
-    `names` are names, or globs such as "nvidia-*"; `installed` has those of them that are installed, by name. `journal`
-    are the files that a killed dpkg left; `locks` is the text of rpm's lock file.
-    """
-
-    manager: str
-    distribution: Distribution
-    names: tuple[str, ...] = ()
-    installed: Mapping[str, Package] = {}
-    journal: tuple[str, ...] = ()
-    locks: str = ""
-
-    def version(self, name: str) -> str:
-        """The version of an installed package, "" when it is not installed."""
-        return self.installed[name].version if name in self.installed else ""
-
-
-class Work(NamedTuple):
-    """What is to become of packages. `planned`: their installation is planned; `stuck`: they cannot be as they should,
-    which the plan says. Neither: they are there."""
-
-    planned: bool = False
-    stuck: bool = False
 
 
 def check_family(distribution: Distribution, where: str) -> None:
@@ -134,12 +109,8 @@ def asks_installed(manager: str, names: tuple[str, ...]) -> tuple[str, ...]:
 def read_installed(manager: str, text: str, locks: str) -> dict[str, Package]:
     """Its answer, by name; of several versions of one package, as a kernel's, the newest."""
     tool = tool_of(manager)
-    found: dict[str, Package] = {}
-    for package in tool.parse(text):
-        known = found.get(package.name)
-        if known is None or version_key(known.version) < version_key(package.version):
-            found[package.name] = package._replace(held=tool.locked(locks, package))
-    return found
+    found = newest(tool.parse(text))
+    return {name: package._replace(held=tool.locked(locks, package)) for name, package in found.items()}
 
 
 # -- what is to be as it is

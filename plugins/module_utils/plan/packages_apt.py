@@ -22,7 +22,6 @@ LOCK = ("-o", "DPkg::Lock::Timeout=120")  # seconds that it waits for whoever el
 # As dpkg's own default, and the file as it is where there is none: local edits of configuration files stay.
 KEEP = ("-o", "Dpkg::Options::=--force-confdef", "-o", "Dpkg::Options::=--force-confold")
 CONFIGURE = ("dpkg", "--force-confdef", "--force-confold", "--configure", "-a")
-JOURNAL = "/var/lib/dpkg/updates"
 
 
 class Simulation(NamedTuple):

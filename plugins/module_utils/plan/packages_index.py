@@ -11,7 +11,8 @@ from ..core.errors import StepFailed
 from ..core.plan import Answer, Past, Todo
 from ..core.state import STATE
 from ..core.step import Effect, Step, command_line, fail, known_after, run, write
-from .packages import Offer, Packages, tool_of, version_key
+from .packages import Offer, tool_of, version_key
+from .packages_seen import Packages
 
 REFRESHED = "the package index is refreshed"  # a clause: what is not offered now is known after it
 STAMP = f"{STATE}/package-index"  # its time of writing is that of the last refresh

@@ -17,18 +17,9 @@ from ..core.plan import Past, Todo
 from ..core.step import Effect, Step, command_line, run
 from .debts import debt
 from .package_rows import Package
-from .packages import (
-    Packages,
-    Verdict,
-    Wanted,
-    Work,
-    asks_installed,
-    is_there,
-    listed,
-    settle_holds,
-    tool_of,
-)
+from .packages import Verdict, Wanted, asks_installed, is_there, listed, settle_holds, tool_of
 from .packages_index import REFRESHED, is_fresh, not_offered
+from .packages_seen import Packages, Work
 
 
 class _Shown:
@@ -218,8 +209,8 @@ def _repair(todo: Todo, now: Packages, past: Past, wanted: tuple[Wanted, ...], p
     """Finish what a killed dpkg left, before anything else; the snapshot after it. It `pays` where that is all."""
     if now.manager != "apt":
         return now
-    from .package_rows import parse_dpkg
-    from .packages_apt import ALL, CONFIGURE, JOURNAL
+    from .package_rows import JOURNAL, parse_dpkg
+    from .packages_apt import ALL, CONFIGURE
 
     everything = parse_dpkg(past.ask(ALL).out)
     broken = [package.name for package in everything if not package.whole]

@@ -15,7 +15,7 @@ from ..plan import fabric_manager as planner
 from ..plan.unit_names import FABRIC_MANAGER as NAME
 
 if TYPE_CHECKING:
-    from ..plan.packages import Packages
+    from ..plan.packages_seen import Packages
 
 
 def look(host: Host, settings: planner.Settings | None, past: Past) -> planner.Now:

@@ -20,12 +20,8 @@ from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.kube_reposi
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.kube_seen import Settings
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.kube_served import Elsewhere, package_of
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.package_rows import Package
-from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.packages import (
-    Offer,
-    Packages,
-    Wanted,
-    tool_of,
-)
+from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.packages import Offer, Wanted, tool_of
+from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.packages_seen import Packages
 from tests.unit.package_sources import KEY, OTHER_KEY
 
 DEBIAN = Distribution("debian", version="12", family="debian")

@@ -24,7 +24,8 @@ from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.nvidia_pack
     unserved,
 )
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.package_rows import Package
-from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.packages import Offer, Packages, Wanted
+from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.packages import Offer, Wanted
+from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.packages_seen import Packages
 from tests.unit.package_machine import OS_RELEASE
 
 UBUNTU_KERNEL, SUSE_KERNEL, EL_KERNEL = "6.8.0-88-generic", "6.4.0-150600.23.65-default", "5.14.0-503.11.1.el9_5.x86_64"

@@ -23,8 +23,8 @@ from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.nvidia_pack
     unserved,
 )
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.package_rows import upstream
-from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.packages import Packages
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.packages_index import not_offered, offers, refresh
+from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.packages_seen import Packages
 from tests.unit import promises
 from tests.unit.package_machine import PackageHost, Shelf, age, apt_host, dnf_host, zypper_host
 

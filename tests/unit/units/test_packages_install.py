@@ -16,13 +16,10 @@ from ansible_collections.bettercompute.bcd.plugins.module_utils.core.predict imp
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.records import Records
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.runner import Goal, converge
 from ansible_collections.bettercompute.bcd.plugins.module_utils.look.packages import packages
-from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.packages import (
-    Packages,
-    Wanted,
-    settle_holds,
-)
+from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.packages import Wanted, settle_holds
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.packages_index import not_offered, offers, refresh
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.packages_install import install
+from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.packages_seen import Packages
 from tests.unit import promises
 from tests.unit.package_machine import STAMP, PackageHost, Shelf, age, apt_host, dnf_host, zypper_host
 

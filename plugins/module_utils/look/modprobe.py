@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from ..core.errors import Unreadable
 from ..core.host import Host
-from ..plan.modprobe import PROBE, Rival, parse_modprobe
+from ..plan.modprobe_lines import PROBE, Rival, parse_modprobe
 
 
 def _readable(host: Host, path: str) -> str:

@@ -16,7 +16,8 @@ from . import initramfs
 from .debts import debt
 from .files import HEADER, drop, is_as, keep
 from .initramfs import Initramfs
-from .modprobe import PROBE, Rival, options_in, parse_options, same_value
+from .modprobe import parse_options, same_value
+from .modprobe_lines import PROBE, Rival, options_in
 from .module_settings import Settings, named
 from .reload import LoadedWith, parse_record, record_path, render_record
 from .unit_names import KERNEL_MODULES as UNIT

@@ -3,6 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Kernel parameters as values: their names and paths, when two texts are one value, and the files that set them.
 
+Words that differ are compared in `kernel_parameter_words`; `kernel_parameter_rivals` tells what other files undo.
 What the unit sysctl may be asked for, and what it does about it, is in `sysctl`.
 """
 
@@ -16,9 +17,6 @@ from .files import HEADER
 
 ROOT = "/proc/sys"
 NAME = re.compile(r"[A-Za-z0-9_-]+(?:[./][A-Za-z0-9_-]+)+")
-LATER = "{file} sets {name} = {value} after {ours}, and wins at a boot until the next pass: take it out of there"
-PLAIN_FILE = "{file} sets {name} = {value}, and wins whenever sysctl --system reads it: take it out of there"
-UNREAD = "{file} cannot be read: whether it sets a parameter to another value than {ours} is not known"
 
 
 class Key(NamedTuple):
@@ -73,38 +71,12 @@ def shortened(value: str) -> str:
 
 def same(asked: str, shown: str) -> bool:
     """Whether the kernel's text means the value: 0x10 is 16 to it, and lists of numbers come back as ranges."""
-    pairs = list(zip(asked.split(), shown.split()))
-    if len(asked.split()) != len(shown.split()):
-        return False
-    return all(one == other or _number(one) == other or _is_list(one, other) for one, other in pairs)
+    words, others = asked.split(), shown.split()
+    if words == others:
+        return True
+    from .kernel_parameter_words import is_same
 
-
-def _number(word: str) -> str | None:
-    """The number as the kernel reads it, 0x for hexadecimal and 0 for octal, in decimal."""
-    for pattern, base in ((r"0[xX][0-9a-fA-F]{1,16}", 16), (r"0[0-7]{1,22}", 8)):
-        if re.fullmatch(pattern, word):
-            return str(int(word, base))
-    return None
-
-
-def _is_list(asked: str, shown: str) -> bool:
-    ranges = _ranges(asked) if {",", "-"} & set(asked) else None
-    return ranges is not None and ranges == _ranges(shown)
-
-
-def _ranges(word: str) -> list[tuple[int, int]] | None:
-    """ "8080,8081,9000" as joined ranges, None for what is no such list."""
-    if not re.fullmatch(r"[0-9]{1,10}(-[0-9]{1,10})?(,[0-9]{1,10}(-[0-9]{1,10})?)*", word):
-        return None
-    joined: list[tuple[int, int]] = []
-    for first, last in sorted(
-        (int(one), int(other or one)) for one, _dash, other in (item.partition("-") for item in word.split(","))
-    ):
-        if joined and first <= joined[-1][1] + 1:
-            joined[-1] = (joined[-1][0], max(joined[-1][1], last))
-        else:
-            joined.append((first, last))
-    return joined
+    return len(words) == len(others) and all(map(is_same, words, others))
 
 
 # -- files
@@ -127,20 +99,3 @@ def parse_file(text: str) -> dict[str, str]:
         if equals and not raw.strip().startswith(("#", ";")) and NAME.fullmatch(name):
             values["/".join((ROOT, *parts_of(name)))] = plain(value)
     return values
-
-
-def rival_notes(keys: Iterable[Key], rivals: Iterable[Rival], ours: str) -> list[str]:
-    """Who else sets our keys, where the last file to do so sets another value; `ours`: the file that has them."""
-    rivals = tuple(rivals)
-    notes = [UNREAD.format(file=rival.file, ours=ours) for rival in rivals if rival.values is None]
-    for key in keys:
-        others = [
-            (rival.file, rival.values[key.path])
-            for rival in rivals
-            if rival.values is not None and key.path in rival.values
-        ]
-        if others and not same(key.value, others[-1][1]):
-            file, value = others[-1]
-            sentence = PLAIN_FILE if file == "/etc/sysctl.conf" else LATER
-            notes.append(sentence.format(file=file, name=key.name, value=shortened(value), ours=ours))
-    return notes

@@ -9,7 +9,8 @@ from ..core.plan import Past, Todo
 from ..core.step import Effect, Step, fail, run, set_value
 from ..core.unknown import is_known
 from .files import drop, keep
-from .kernel_parameters import Key, Live, rival_notes, same
+from .kernel_parameter_rivals import rival_notes
+from .kernel_parameters import Key, Live, same
 from .kube_kernel import (
     ALIAS,
     BRIDGE,

@@ -22,7 +22,6 @@ from .kernel_parameters import (
     parts_of,
     plain,
     render,
-    rival_notes,
     same,
     shortened,
 )
@@ -148,7 +147,10 @@ def plan(settings: Settings, now: Now, past: Past) -> Plan:
         todo.wait("NotReady", f"this kernel has no {names} (is the module that provides it loaded?)")
     if not settings.keys:
         todo.note(STAYS)
-    todo.note(*rival_notes(settings.keys, now.rivals, FILE))
+    if now.rivals:
+        from .kernel_parameter_rivals import rival_notes
+
+        todo.note(*rival_notes(settings.keys, now.rivals, FILE))
     return todo.plan()
 
 

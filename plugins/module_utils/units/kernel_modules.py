@@ -12,7 +12,7 @@ from ..look.initramfs import initramfs
 from ..look.kernel_modules import module, recorded_modules, used
 from ..look.modprobe import modprobe_rivals
 from ..plan import kernel_modules as planner
-from ..plan.modprobe import PROBE
+from ..plan.modprobe_lines import PROBE
 from ..plan.module_settings import FIELDS, Settings, check, named, parameters_of
 from ..plan.unit_names import KERNEL_MODULES as NAME
 

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -13,7 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.errors import Refused
-from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.toml import parse
+from ansible_collections.bettercompute.bcd.plugins.module_utils.plan import toml_reader
+from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.toml import document, parse
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.toml_text import render, value_text, with_key
 from tests import captures
 
@@ -25,6 +27,26 @@ VALUES = st.recursive(
     max_leaves=12,
 )
 TABLES = st.dictionaries(WORDS, VALUES, max_size=5)
+# Lines as most files have them, and beside them some that differ from these by little.
+NUMBERED = ["a = 1", "a=-0", "a = 01", "a = 1_0", "a = 0.02", "a = 1.", "a = 1e3", "b = 12345678901234567890"]
+WORDED = ["a = true", "a = truely", "b = false", '"a" = "x"', "'a' = 'x # y' # z", 'b = ""', 'b = """"""', 'b = """x']
+LISTED = ["c = []", "c = [ \"x\", 'y', ]", "c = [,]", 'c = ["x" "y"]', "c = [1]", "c = [", "]", "c = {}", "c = {d = 1}"]
+HEADED = [
+    "[a]",
+    "[ a ]",
+    "[a.b]",
+    '  [a."b.c".d]',
+    "[a.b]]",
+    "[[a]]",
+    "[a] # x",
+    "[a] x",
+    "[c]",
+    '[""]',
+    "['a'.b]",
+    "[]",
+]
+OTHERS = ["", " \t", "# x", "# \x01", "\ufeff", "a", "= 1", "a = 1\r", "# \r", "a = 'x\x00'", "a.b = 1", r'b = "\t"']
+LINES = st.sampled_from([*NUMBERED, *WORDED, *LISTED, *HEADED, *OTHERS])
 
 
 @pytest.mark.parametrize(
@@ -102,6 +124,21 @@ def test_what_is_refused_names_file_and_line(text: str, line: int) -> None:
     with pytest.raises(Refused) as refused:
         parse(text, "/etc/x.toml")
     assert refused.value.message.startswith(f"/etc/x.toml line {line}: ")
+
+
+@given(st.lists(LINES, max_size=6), st.sampled_from(["", "\n"]))
+def test_plain_lines_are_read_as_all_of_toml_is(lines: list[str], end: str) -> None:
+    """What `toml` reads by itself, `toml_reader` reads as well, with the same places; what is wrong, neither does."""
+    text = "\n".join(lines) + end
+    assert answer(document, text) == answer(toml_reader.read, text)
+
+
+def answer(reader: Callable[[str, str], Any], text: str) -> str:
+    try:
+        found = reader(text, "x.toml")
+    except Refused as fault:
+        return fault.message
+    return repr(found)  # in which 1 is not True, and the order of keys tells
 
 
 @given(TABLES)

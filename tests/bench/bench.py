@@ -21,7 +21,7 @@ from tests.bench.rooms import Rooms, inventory
 from tests.bench.stage import PYTHON, Kind, hostvars
 from tests.bench.trial import Cost, Failed, Meter, clean_environment
 
-OLD = 4.0  # seconds, after which no file is so young that it could change without another stamp (core.asked)
+OLD = 4.0  # seconds, after which no file is so young that it could change without another stamp (core.question)
 WARM = 2  # rounds: one keeps what quiet turns ask, one more what that one changed
 PLAYBOOK = os.path.join(os.path.dirname(sys.executable), "ansible-playbook")
 

@@ -27,7 +27,7 @@ def code_id() -> str:
 
 
 def _of_zip(archive: str) -> str:
-    from .asked import hexdigest
+    from .question import hexdigest
 
     entries: dict[str, Any] = getattr(sys.modules["zipimport"], "_zip_directory_cache", {}).get(archive, {})
     inside = f"{ABOVE.replace('.', '/')}/"

@@ -9,15 +9,15 @@ digest of each answer, is enough to know later that it would come to the same (s
 
 from __future__ import annotations
 
-from .asked import FOLLOWING, Seen, again, copied, digest, is_young, question_of, shown
 from .errors import Fault
 from .host import QUESTION_TIMEOUT, Host
+from .question import FOLLOWING, Seen, again, copied, digest, is_young, question_of, shown
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Callable
 
-    from .asked import Question
+    from .question import Question
     from .seen import Answer, Ask, File
     from .step import Step
 

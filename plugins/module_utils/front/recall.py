@@ -14,10 +14,10 @@ from __future__ import annotations
 
 import sys
 
-from ..core.asked import hexdigest, shown
 from ..core.errors import Fault, Refused
 from ..core.json_text import dumps, loads
 from ..core.outcome import Condition, Outcome, Pending
+from ..core.question import hexdigest, shown
 from ..core.watched import Watched
 
 TYPE_CHECKING = False
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any, Callable
 
-    from ..core.asked import Question
     from ..core.host import Host
+    from ..core.question import Question
     from ..core.records import Records
     from ..core.secret import Given
     from ..plan.section import Turn

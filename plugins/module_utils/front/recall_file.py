@@ -11,16 +11,16 @@ from __future__ import annotations
 import os
 
 from ..core import rootfs
-from ..core.asked import is_plain
 from ..core.errors import Fault
+from ..core.question import is_plain
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    from ..core.asked import Question
     from ..core.outcome import Outcome
+    from ..core.question import Question
 
 
 def entry(outcome: Outcome, key: str, asked: Mapping[Question, str]) -> dict[str, Any] | None:

@@ -15,7 +15,7 @@ import pytest
 
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core import code_id
 
-FILES = ("__init__", "core/__init__", "core/code_id", "core/asked", "core/errors", "core/json_text", "core/named")
+FILES = ("__init__", "core/__init__", "core/code_id", "core/question", "core/errors", "core/json_text", "core/named")
 ROOM = Path(str(code_id.__file__)).parents[1]
 SHOW = "import sys; sys.path.insert(0, sys.argv[1]); from {}.core.code_id import code_id; print(code_id())"
 DIGEST = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"

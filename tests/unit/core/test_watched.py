@@ -10,13 +10,13 @@ from typing import Any, Callable
 
 import pytest
 
-from ansible_collections.bettercompute.bcd.plugins.module_utils.core import asked as asking
+from ansible_collections.bettercompute.bcd.plugins.module_utils.core import question as asking
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core import watched as watching
-from ansible_collections.bettercompute.bcd.plugins.module_utils.core.asked import digest, question_of, shown
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.errors import Fault, Hung, StepFailed, Unreadable
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.host import Host
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.plan import Answer, Ask
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.predict import PredictedHost
+from ansible_collections.bettercompute.bcd.plugins.module_utils.core.question import digest, question_of, shown
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.seen import File
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.step import Effect, run, set_value, write
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.watched import Beside, Watched

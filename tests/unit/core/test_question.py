@@ -5,8 +5,8 @@
 
 from __future__ import annotations
 
-from ansible_collections.bettercompute.bcd.plugins.module_utils.core.asked import DIRECT, FOLLOWING
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.host import Host
+from ansible_collections.bettercompute.bcd.plugins.module_utils.core.question import DIRECT, FOLLOWING
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.watched import Watched
 
 CHANGES = {"apply", "write", "remove", "set", "act", "sleep"}

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 BYTES = 16  # of a digest
 SIGHTS = "look."  # where the functions of sights stand, below the package
-PACKAGE = __name__[: -len("core.asked")]
+PACKAGE = __name__[: -len("core.question")]
 DIRECT = ("read", "file", "names", "exists", "link", "stamp", "which", "boot_id", "foretells", "ask", "get", "unary")
 FOLLOWING = ("follows", "answer")  # of which the files' stamps are compared
 YOUNG = 100_000_000  # ns: a file that was changed so lately can change again and have the same times

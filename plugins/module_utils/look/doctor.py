@@ -72,7 +72,7 @@ def config(host: Host) -> Config:
 
 def cluster(host: Host) -> Cluster:
     """Whose member the machine is, and swap."""
-    from ..plan.swap import parse_swaps
+    from ..plan.swap_areas import parse_swaps
     from .kube_join import joined
     from .swap import allowed
 

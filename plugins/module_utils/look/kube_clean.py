@@ -9,7 +9,7 @@ from ..core.errors import Refused
 from ..core.host import Host
 from ..core.plan import Past
 from ..core.unknown import is_known, later
-from ..plan.fstab import plain
+from ..plan.fstab_swap import plain
 from ..plan.holds import Hold
 from ..plan.kube_clean import FOLDER, MOUNTS, Leaving, is_ours
 from ..plan.kube_seen import CONTROL_PLANE, KUBELET_CONF, SERVICE

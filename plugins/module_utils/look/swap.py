@@ -6,14 +6,18 @@
 from __future__ import annotations
 
 from ..core.host import Host
-from ..core.step import File
-from ..plan.fstab import FSTAB, MARK, nodes, swap_lines
+from ..plan.fstab import FSTAB, MARK, swap_lines
 from ..plan.kube_seen import KUBELET_CONFIG
-from ..plan.swap import SERVICES, SWAPS, TARGET, ZRAM_FILE, Area, Swap, SwapUnit, fails_on_swap, parse_swaps
+from ..plan.swap import SERVICES, TARGET, ZRAM_FILE, Swap, SwapUnit
 from ..plan.swap_record import RECORD, Record, parse_record
 from ..plan.systemd_asks import FOLDER, FOLDERS
-from .swaps import without_use
+from .swaps import SWAPS, without_use
 from .systemd import systemd
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ..core.step import File
+    from ..plan.swap_areas import Area
 
 GENERATED = tuple(f"/run/systemd/{name}" for name in ("generator.early", "generator", "generator.late"))
 ZRAM_GENERATORS = tuple(
@@ -31,7 +35,7 @@ def swap(host: Host, is_wanted: bool) -> Swap:
     record_file = host.file(RECORD)
     record = parse_record(record_file.text) if record_file else Record()
     zram = _zram(host) if manager.running else ()
-    areas = parse_swaps(host.sight(without_use) if is_wanted else host.read(SWAPS) or "")
+    areas = _areas(host.sight(without_use) if is_wanted else host.read(SWAPS) or "")
     ends = _ends(host, fstab, record) if is_wanted or areas else {}
     return Swap(
         areas=areas,
@@ -47,7 +51,7 @@ def swap(host: Host, is_wanted: bool) -> Swap:
             area.path for area in record.areas if is_wanted and host.exists(ends.get(area.path, area.path))
         ),
         ends=ends,
-        available=_available(host, () if is_wanted else areas),
+        available=_available(host) if areas and not is_wanted else 0,
         systemd=manager,
     )
 
@@ -55,12 +59,29 @@ def swap(host: Host, is_wanted: bool) -> Swap:
 def allowed(host: Host) -> bool:
     """Whether the kubelets of the cluster that this machine is a member of run beside swap."""
     config = host.read(KUBELET_CONFIG)
-    return config is not None and not fails_on_swap(config)
+    if config is None or "failSwapOn" not in config:
+        return False
+    from ..plan.kubelet_swap import fails_on_swap
+
+    return not fails_on_swap(config)
 
 
-def _available(host: Host, areas: tuple[Area, ...]) -> int:
-    if not areas:
-        return 0
+def _areas(text: str) -> tuple[Area, ...]:
+    """What is on, by the text of /proc/swaps; a line of titles alone is nothing."""
+    if len(text.splitlines()) < 2:
+        return ()
+    from ..plan.swap_areas import parse_swaps
+
+    return parse_swaps(text)
+
+
+def _ends(host: Host, fstab: File | None, record: Record) -> dict[str, str]:
+    from .swap_sources import ends
+
+    return ends(host, fstab, record)
+
+
+def _available(host: Host) -> int:
     from .swap_sources import parse_available
 
     return parse_available(host.read("/proc/meminfo") or "")
@@ -70,17 +91,6 @@ def _fstab(host: Host) -> File | None:
     """fstab, with its text also where it is a link."""
     found = host.file(FSTAB)
     return found if found is None or found.regular else found._replace(text=host.read(FSTAB) or "")
-
-
-def _ends(host: Host, fstab: File | None, record: Record) -> dict[str, str]:
-    """Where those of the paths of both lead that are links, as those of udev and LVM are: to what /proc/swaps names."""
-    paths = (*nodes(fstab.text if fstab else ""), *(area.path for area in record.areas))
-    if not paths:
-        return {}
-    from .swap_sources import end
-
-    found = {path: end(host, path) for path in paths}
-    return {path: last for path, last in found.items() if last != path}
 
 
 def _has_returns(host: Host, fstab: File | None, is_wanted: bool) -> bool:

@@ -9,8 +9,11 @@ import posixpath
 import re
 
 from ..core.host import Host
+from ..core.seen import File
 from ..plan.fstab import FSTAB
+from ..plan.fstab_swap import nodes
 from ..plan.swap import SERVICES, ZRAM_FILE, SwapUnit
+from ..plan.swap_record import Record
 from ..plan.systemd_asks import FOLDER, RUNS
 from .services import enabled, state
 from .swap import GENERATED
@@ -27,7 +30,14 @@ def parse_available(text: str) -> int:
     return int(found.group(1)) if found else 0
 
 
-def end(host: Host, path: str) -> str:
+def ends(host: Host, fstab: File | None, record: Record) -> dict[str, str]:
+    """Where those of the paths of both lead that are links, as those of udev and LVM are: to what /proc/swaps names."""
+    paths = (*nodes(fstab.text if fstab else ""), *(area.path for area in record.areas))
+    found = {path: _end(host, path) for path in paths}
+    return {path: last for path, last in found.items() if last != path}
+
+
+def _end(host: Host, path: str) -> str:
     """Where a path leads, link by link."""
     for _link in range(LINKS):
         target = host.link(path)

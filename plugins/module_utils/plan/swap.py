@@ -10,20 +10,21 @@ swap.target is masked, by which systemd starts most of them.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
 from ..core.plan import Past, Todo
 from ..core.step import File
 from .files import HEADER, is_as
-from .fstab import MARK, plain, swap_lines
+from .fstab import MARK, swap_lines
 from .swap_record import HAND, Record
 from .systemd_seen import Systemd
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from .swap_areas import Area
+
 UNIT = "k8s-join"
-SWAPS = "/proc/swaps"
-SWAPS_HEADER = "Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority\n"
 TARGET = "swap.target"
 ZRAM_FILE = "/etc/systemd/zram-generator.conf.d/zz-bcd-k8s.conf"
 # Services that turn swap on by a program of theirs, and how the paths of what they turn on begin.
@@ -33,16 +34,6 @@ SERVICES = {
     "zram-config.service": "/dev/zram",
     "zramswap.service": "/dev/zram",
 }
-
-
-class Area(NamedTuple):
-    """A line of /proc/swaps: sizes are in KiB; the kernel's own priorities are below 0."""
-
-    path: str
-    kind: str = "partition"  # or "file"
-    size: int = 0
-    used: int = 0
-    priority: int = -2
 
 
 class SwapUnit(NamedTuple):
@@ -127,28 +118,3 @@ def is_off(now: Swap) -> bool:
 def zram_text(devices: tuple[str, ...]) -> str:
     """zram-generator makes no device on a host that has more memory than its host-memory-limit, in MiB."""
     return HEADER + "".join(f"[{device}]\nhost-memory-limit = 1\n" for device in devices)
-
-
-def parse_swaps(text: str) -> tuple[Area, ...]:
-    """/proc/swaps: a line of titles, then path, type, size, used, priority; blanks in a path are octal."""
-    found = []
-    for line in text.splitlines()[1:]:
-        fields = line.split()
-        if len(fields) == 5 and all(re.fullmatch(r"-?\d+", field) for field in fields[2:]):
-            found.append(Area(plain(fields[0]), fields[1], *(int(field) for field in fields[2:])))
-        elif fields:  # whatever it is, the kubelet counts it
-            found.append(Area(plain(fields[0])))
-    return tuple(found)
-
-
-def fails_on_swap(config: str) -> bool:
-    """Whether kubelets of this configuration (YAML) refuse to run beside swap: unless it says so in one plain way.
-
-    Only `failSwapOn: false` as a key of the one document counts; whatever else there is, such as flow style or an
-    anchor, is taken for yes.
-    """
-    lines = config.splitlines()
-    if sum(line.startswith(("---", "...")) for line in lines[1:]):
-        return True
-    said = [line for line in lines if "failSwapOn" in line and not line.lstrip().startswith("#")]
-    return len(said) != 1 or not re.fullmatch(r"failSwapOn:[ ]+(false|False|FALSE)[ ]*([ ]#.*)?", said[0])

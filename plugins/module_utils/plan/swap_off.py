@@ -8,8 +8,10 @@ from __future__ import annotations
 from ..core.plan import Past, Todo
 from ..core.step import Effect, fail, run, write
 from .files import keep
-from .fstab import FSTAB, nodes, sources, swap_lines, turned_off
-from .swap import SERVICES, SWAPS, SWAPS_HEADER, TARGET, UNIT, ZRAM_FILE, Area, Swap, SwapUnit, zram_text
+from .fstab import FSTAB, swap_lines
+from .fstab_swap import nodes, sources, turned_off
+from .swap import SERVICES, TARGET, UNIT, ZRAM_FILE, Swap, SwapUnit, zram_text
+from .swap_areas import SWAPS, SWAPS_HEADER, Area
 from .swap_record import BOOT, HAND, RECORD, Record, Was, render_record
 from .systemd import control, reload
 from .systemd_seen import RELOAD

@@ -8,8 +8,10 @@ from __future__ import annotations
 from ..core.plan import Past, Todo
 from ..core.step import Effect, Step, command_line, fail, remove, run, write
 from .files import drop
-from .fstab import FSTAB, left_off, turned_on
-from .swap import SERVICES, SWAPS, SWAPS_HEADER, TARGET, UNIT, ZRAM_FILE, Area, Swap
+from .fstab import FSTAB
+from .fstab_swap import left_off, turned_on
+from .swap import SERVICES, TARGET, UNIT, ZRAM_FILE, Swap
+from .swap_areas import SWAPS, SWAPS_HEADER, Area
 from .swap_off import odd
 from .swap_record import RECORD, Was
 from .systemd import control, reload

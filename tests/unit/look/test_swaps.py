@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 
 from ansible_collections.bettercompute.bcd.plugins.module_utils.look.swaps import without_use
-from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.swap import Area, parse_swaps
+from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.swap_areas import Area, parse_swaps
 from tests.unit.fake_host import FakeHost
 
 TITLES = "Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority\n"

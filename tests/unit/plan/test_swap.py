@@ -11,14 +11,10 @@ from hypothesis import strategies as st
 
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.errors import StepFailed
 from ansible_collections.bettercompute.bcd.plugins.module_utils.look.swap_sources import parse_available, parse_zram
-from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.fstab import (
-    MARK,
-    starts_swap,
-    swap_lines,
-    turned_off,
-    turned_on,
-)
-from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.swap import Area, fails_on_swap, parse_swaps
+from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.fstab import MARK, starts_swap, swap_lines
+from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.fstab_swap import turned_off, turned_on
+from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.kubelet_swap import fails_on_swap
+from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.swap_areas import Area, parse_swaps
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.swap_off import unit_name
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.swap_record import (
     RECORD,

@@ -18,6 +18,7 @@ from ..core.errors import StepFailed
 from . import cdi, slices
 from .assignment import HOLD, KUBERNETES, OUR_KEYS, Device, Limits
 from .atoms import is_slot
+from .cdi_rules import minimum_version
 from .device_atoms import GPU, MIG, SLOT, Resolved
 from .devices_seen import Held, Vendor
 from .gpu_sharing_service import PIPE
@@ -93,7 +94,7 @@ def render(
             f"no runtime would take {spec_path(held.allocation)} with what {files or 'the assignment'} says "
             f"({'; '.join(faults[:3])}): correct it"
         )
-    spec["cdiVersion"] = cdi.minimum_version(spec)
+    spec["cdiVersion"] = minimum_version(spec)
     return json.dumps(spec, indent=2) + "\n"
 
 

@@ -10,13 +10,17 @@ import json
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from ansible_collections.bettercompute.bcd.plugins.module_utils.plan import cdi_rules
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.cdi import (
     device_names,
     faults,
     host_paths,
-    minimum_version,
+    is_plain,
 )
+from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.cdi_rules import minimum_version
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.hold_edits import with_edits
 from tests import captures
 
@@ -55,7 +59,9 @@ RECORDED = [name for name in captures.names("ctk_cdi") if "json" in name or "no_
 def test_what_nvidia_ctk_writes_is_sound_and_of_the_lowest_version(name: str) -> None:
     for command in captures.session(name):
         spec = json.loads(command.text)
-        assert faults(spec) == []
+        assert faults(spec) == cdi_rules.faults(spec) == []
+        # plain is what is asked for: devices by UUID, not by index, as 0:0 and mig0:0
+        assert is_plain(spec) == (not any(name[0].isdigit() or ":" in name for name in device_names(spec)))
         assert minimum_version(spec) == spec["cdiVersion"]
         assert "/dev/nvidiactl" in host_paths(spec)
         assert "/usr/bin/nvidia-cdi-hook" in host_paths(spec)
@@ -163,3 +169,41 @@ def test_what_is_no_specification_is_set_aside_by_nobody(given: Any) -> None:
 @pytest.mark.parametrize("text", ["[]", "null", "1", '{"devices": 1}', '{"cdiVersion": 1, "kind": [], "devices": [1]}'])
 def test_anything_has_faults(text: str) -> None:
     assert faults(json.loads(text))
+
+
+MADE = json.loads(captures.session("ctk_cdi_mig_uuid_json")[0].text)
+SMALL = {**MADE, "devices": MADE["devices"][-2:]}  # a MIG device, and the one that stands for all
+# What keys may hold by the rules or may not, whichever key it is.
+GIVEN: list[Any] = [None, True, -1, 0, 2**32, 0.5, "", "x", "A=b", "=b", "rw", "rx", "9", "0.5.0", "9.9.9"]
+GIVEN += ["createContainer", [], ["x"], ["A=b"], [1], {}, {"path": "/dev/x"}, [{}], [{"path": "/dev/x"}]]
+GIVEN += [{"env": ["A=b"]}]
+NAMES = ["cdiVersion", "kind", "annotations", "devices", "name", "containerEdits", "env", "deviceNodes", "netDevices"]
+NAMES += ["hooks", "mounts", "additionalGids", "intelRdt", "path", "hostPath", "type", "major", "fileMode", "uid"]
+NAMES += ["permissions", "options", "containerPath", "hookName", "args", "timeout", "x", "-"]
+
+
+def places(part: Any) -> list[Any]:
+    """Each mapping and each list in a specification, itself among them."""
+    inner = part.values() if isinstance(part, dict) else part if isinstance(part, list) else ()
+    return [*([part] if isinstance(part, (dict, list)) else []), *(place for one in inner for place in places(one))]
+
+
+@given(st.data())
+def test_what_is_plain_breaks_no_rule(data: st.DataObject) -> None:
+    """A specification of nvidia-ctk, changed in a place or two: what is taken for plain is sound by the rules."""
+    spec = copy.deepcopy(SMALL)
+    for _time in range(data.draw(st.integers(1, 2))):
+        place = data.draw(st.sampled_from(places(spec)))
+        value = copy.deepcopy(data.draw(st.sampled_from(GIVEN)))
+        if isinstance(place, list):
+            place.append(value)
+        elif place and data.draw(st.booleans()):
+            key = data.draw(st.sampled_from(sorted(place)))
+            if data.draw(st.booleans()):
+                del place[key]
+            else:
+                place[key] = value
+        else:
+            place[data.draw(st.sampled_from(NAMES))] = value
+    assert not (is_plain(spec) and cdi_rules.faults(spec)), spec
+    assert faults(spec) == cdi_rules.faults(spec)

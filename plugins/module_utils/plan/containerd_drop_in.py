@@ -26,7 +26,7 @@ from .containerd_merge import (
     merged,
     strings,
 )
-from .containerd_seen import CONFIG, CTK, DEBT, IMPORT, Parts, parts_of
+from .containerd_seen import CONFIG, CTK, DEBIAN_CNI, DEBT, IMPORT, Parts, parts_of
 from .files import HEADER, is_as
 from .toml_text import render, with_key
 
@@ -139,7 +139,7 @@ def _drop_in(now: Containerd, base: Table, parts: Parts) -> str:
 
 def _cni(now: Containerd, base: Table, parts: Parts) -> Table:
     """Where CNI's plugins are, which only a kubelet needs to be right."""
-    if not parts.kube:
+    if not (parts.kube and may_look_in_debians(now)):
         return {}
     from .containerd_cni import moved
 
@@ -158,6 +158,11 @@ def _last_table(now: Containerd) -> Table:
 def texts_of(now: Containerd) -> list[tuple[str, str]]:
     """Every file but ours, with its text, in the order of reading."""
     return [(CONFIG, now.text), *((one.path, one.text) for one in now.read)]
+
+
+def may_look_in_debians(now: Containerd) -> bool:
+    """Whether a file names Debian's folder of CNI's plugins, so that it may be the only one that counts."""
+    return any(DEBIAN_CNI in text for _path, text in texts_of(now))
 
 
 def _config(now: Containerd) -> str:

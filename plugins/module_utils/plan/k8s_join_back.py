@@ -10,7 +10,7 @@ from typing import Any
 
 from ..core.errors import Refused, StepFailed
 from ..core.plan import Past, Todo
-from . import containerd_kube, kube_clean, kube_kernel_change, kube_packages_back, swap
+from . import containerd_kube_back, kube_clean, kube_kernel_change, kube_packages_back, swap
 from .k8s_join import Going
 
 
@@ -20,7 +20,7 @@ def hand_back(todo: Todo, now: Going, past: Past) -> None:
         return
     parts: dict[str, Callable[[], Any]] = {
         "packages": lambda: kube_packages_back.absent(todo, now.parts.software, past),
-        "containerd": lambda: containerd_kube.absent(todo, now.parts.containerd, past),
+        "containerd": lambda: containerd_kube_back.absent(todo, now.parts.containerd, past),
         "kernel": lambda: kube_kernel_change.absent(todo, now.parts.kernel, past),
         "swap": lambda: swap.restore(todo, now.parts.swap, past),
     }

@@ -18,7 +18,7 @@ from ansible_collections.bettercompute.bcd.plugins.module_utils.core.outcome imp
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.plan import Past, Plan, Todo, Unit
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.unknown import later
 from ansible_collections.bettercompute.bcd.plugins.module_utils.look.containerd import containerd_files
-from ansible_collections.bettercompute.bcd.plugins.module_utils.plan import containerd_kube
+from ansible_collections.bettercompute.bcd.plugins.module_utils.plan import containerd_kube, containerd_kube_back
 from ansible_collections.bettercompute.bcd.plugins.module_utils.units.container_toolkit import UNIT as TOOLKIT
 from tests.gpu.model import Machine
 from tests.unit.container_host import BEFORE, CONFIG, DEBIAN, DROP_IN, NEW, OLD, SOCKET, VERSION, ContainerHost, of
@@ -99,7 +99,7 @@ def plan(_settings: Any, now: Any, past: Past) -> Plan:
 
 def absent(now: Any, past: Past) -> Plan:
     todo = Todo()
-    containerd_kube.absent(todo, now, past)
+    containerd_kube_back.absent(todo, now, past)
     return todo.plan()
 
 

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 bettercompute
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The container runtimes of this host, and the files that Docker and CRI-O read; `containerd` has its own."""
+"""The container runtimes of this host."""
 
 from __future__ import annotations
 
@@ -10,8 +10,6 @@ from ..plan.container_runtime import PROGRAMS, RUNTIMES
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ..core.host import Host
-    from ..plan.crio import Crio
-    from ..plan.docker import Docker
 
 
 def programs(host: Host) -> dict[str, str]:
@@ -29,19 +27,3 @@ def versions(host: Host) -> dict[str, str]:
     from ..plan.program_version import version_in
 
     return {name: version_in(host.ask((PROGRAMS[name], "--version")).out) for name in installed(host)}
-
-
-def docker_files(host: Host) -> Docker:
-    """Docker's configuration."""
-    from ..plan.docker import CONFIG, Docker
-
-    return Docker(host.file(CONFIG), host.read(CONFIG) or "")
-
-
-def crio_files(host: Host) -> Crio:
-    """CRI-O's configuration: its file, then its drop-ins by name."""
-    from ..plan.crio import CONFIG, FOLDER, PATH, Crio
-
-    paths = [CONFIG, *(f"{FOLDER}/{name}" for name in host.names(FOLDER))]
-    texts = [(path, host.read(path)) for path in paths if path != PATH]
-    return Crio(tuple((path, text) for path, text in texts if text is not None), host.file(PATH))

@@ -14,15 +14,11 @@ from .files import HEADER
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import NamedTuple
-
-    from ..core.plan import Past, Todo
 else:
     from ..core.named import NamedTuple
 
 FOLDER = "/dev/char"
 CREATE = ("nvidia-ctk", "system", "create-dev-char-symlinks", "--create-all")
-TRIED = "link device nodes"
-WHATEVER = tuple(range(4))  # it exits with 0 where it links nothing, too: the links themselves are looked at
 # Behind the packages' own 71-nvidia.rules, which may load modules. /usr/lib/udev is for packages, and read-only on some
 # hosts. udev sees by itself that a rule is new.
 RULE = "/etc/udev/rules.d/72-bcd-nvidia-dev-char.rules"
@@ -35,7 +31,6 @@ ACTION=="add", DEVPATH=="/bus/pci/drivers/nvidia", RUN+="/usr/bin/{" ".join(CREA
 ACTION=="add", SUBSYSTEM=="module", KERNEL=="nvidia_uvm", RUN+="/usr/bin/{" ".join(CREATE)}"
 """
 )
-BY_HAND = ("/dev/nvidia-caps-", "/dev/nvidia-nvswitch", "/dev/nvidia-nvlink")  # these nvidia-ctk does not link
 
 
 class Unlinked(NamedTuple):
@@ -44,19 +39,3 @@ class Unlinked(NamedTuple):
     path: str
     link: str
     taken: bool = False
-
-
-def plan(todo: Todo, unlinked: tuple[Unlinked, ...], past: Past) -> None:
-    """Plan the missing links: by nvidia-ctk, and by hand what it does not make, or did not make in this boot."""
-    if not unlinked:
-        return
-    from ..core.step import run
-
-    theirs = [one for one in unlinked if not (one.taken or one.path.startswith(BY_HAND) or TRIED in past.tried)]
-    if theirs:
-        action = f"link NVIDIA's device nodes in {FOLDER}, so that a daemon-reload leaves containers their GPUs"
-        todo.add(run(CREATE, action, ok=WHATEVER, tries=TRIED))
-    for one in unlinked:
-        if one not in theirs:
-            with todo.lane(one.path):
-                todo.add(run(("ln", "-sfn", one.path, one.link), f"link {one.path} as {one.link}"))

@@ -8,8 +8,7 @@ from __future__ import annotations
 from ..core.errors import Refused
 from ..core.plan import Field, Plan, Todo
 from .container_devices import FOLDER, RULE, RULES
-from .container_devices import plan as plan_links
-from .container_runtime import PROGRAMS, RUNTIMES
+from .container_runtime import RUNTIMES
 from .container_toolkit_config import CONFIG, ENVIRONMENT, OUTPUT
 from .files import keep
 from .settings import strict
@@ -89,7 +88,10 @@ def plan(settings: Settings, now: Now, past: Past) -> Plan:
     with todo.lane(RULE):
         keep(todo, RULE, RULES, now.rule)
     with todo.lane(FOLDER):
-        plan_links(todo, now.unlinked, past)
+        if now.unlinked:
+            from .container_devices_link import plan as plan_links
+
+            plan_links(todo, now.unlinked, past)
     if settings.cdi:
         _plan_cdi(todo, settings, now, past)
     for name in settings.runtimes if settings.runtimes is not None else RUNTIMES:
@@ -131,6 +133,7 @@ def _plan_runtime(todo: Todo, name: str, settings: Settings, now: Now, past: Pas
 
 
 def _plan_cdi(todo: Todo, settings: Settings, now: Now, past: Past) -> None:
+    from .cdi import ABOVE_EVERYONE
     from .container_toolkit_config import plan_cdi_only, plan_steering
     from .container_toolkit_spec import plan as plan_spec
 
@@ -142,28 +145,8 @@ def _plan_cdi(todo: Todo, settings: Settings, now: Now, past: Past) -> None:
             plan_steering(todo, now.environment)
     with todo.lane(OUTPUT):
         version = plan_spec(todo, now.described, past)
-        _note_support(todo, version, settings, now, past)
+        if version in ABOVE_EVERYONE:
+            from .container_toolkit_support import note
 
-
-def _note_support(todo: Todo, version: str, settings: Settings, now: Now, past: Past) -> None:
-    """Name the runtimes that are too old for the specification's version, which its content decides."""
-    from .cdi import ABOVE_EVERYONE
-
-    if version not in ABOVE_EVERYONE:
-        return
-    from .cdi_support import highest, reads
-    from .program_version import release_in
-
-    for name in settings.runtimes if settings.runtimes is not None else RUNTIMES:
-        if name not in now.programs:
-            continue
-        follows = () if name == "podman" else (now.programs[name],)  # podman reads its files before it says it
-        said = past.ask((PROGRAMS[name], "--version"), follows=follows)
-        if said.rc:  # that it failed follows from no file
-            said = past.ask((PROGRAMS[name], "--version"))
-        release = release_in(said.out)
-        if release and not reads(name, release, version):
-            todo.note(
-                f"{OUTPUT} is of CDI {version}, and this {name} {'.'.join(map(str, release))} reads "
-                f"{highest(name, release) or 'none'} at most: it finds no device there: install a newer one"
-            )
+            named = settings.runtimes if settings.runtimes is not None else RUNTIMES
+            note(todo, version, {name: now.programs[name] for name in named if name in now.programs}, past)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from ..core.plan import Plan, Todo
 from .container_devices import RULE
-from .container_runtime import debt, restart
+from .container_runtime_change import debt, restart
 from .container_toolkit_config import CONFIG, OUTPUT
 from .unit_names import CONTAINER_TOOLKIT as UNIT
 

@@ -9,7 +9,6 @@ Both files are the package's. Single keys are set in them, everything else in th
 from __future__ import annotations
 
 from . import toml
-from .container_runtime import edit
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -51,6 +50,7 @@ def plan_cdi_only(todo: Todo, config: Kept) -> None:
     said = toml.parse(config.text, CONFIG)
     missing = [key for key in CDI_ONLY if said.get(key) is not False]
     if missing:
+        from .container_runtime_change import edit
         from .toml_text import with_key
 
         text = config.text
@@ -63,6 +63,8 @@ def plan_steering(todo: Todo, environment: Kept) -> None:
     """Plan that nvidia-cdi-refresh writes where we do; else its specification would outrank ours."""
     text = steered(environment.text)
     if text != environment.text:
+        from .container_runtime_change import edit
+
         edit(todo, ENVIRONMENT, text, environment.file, f"have {SERVICE} write {OUTPUT} ({ENVIRONMENT})")
 
 
@@ -80,16 +82,6 @@ def steered(text: str) -> str:
     if missing and lines and not lines[-1].endswith("\n"):
         lines[-1] += "\n"
     return "".join(lines) + "".join(f"{key}={value}\n" for key, value in missing.items())
-
-
-def settings_of(text: str) -> tuple[str, ...]:
-    """What others set for nvidia-ctk in the environment file, NAME=value each: our own calls heed it too."""
-    found = dict(assignment(line) for line in text.splitlines())
-    return tuple(
-        f"{key}={value}"
-        for key, value in sorted(found.items())
-        if key.startswith("NVIDIA_CTK_") and key not in STEERED and value.isprintable()
-    )
 
 
 def assignment(line: str) -> tuple[str, str]:

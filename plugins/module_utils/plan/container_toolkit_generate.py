@@ -5,12 +5,16 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 from ..core.errors import StepFailed
+from ..core.step import write
 from . import cdi
-from .container_toolkit_config import ENVIRONMENT, OUTPUT, settings_of
-from .container_toolkit_spec import read, unnamed
+from .container_runtime_change import refuse_link
+from .container_toolkit_config import ENVIRONMENT, OUTPUT, STEERED, assignment
+from .container_toolkit_spec import STAMP, unnamed
+from .files import is_as
 from .unit_names import CONTAINER_TOOLKIT as UNIT
 
 TYPE_CHECKING = False
@@ -57,6 +61,51 @@ def generate(todo: Todo, now: Described, past: Past) -> Any:
             "and the next pass tries again"
         )
     return spec
+
+
+def put(todo: Todo, now: Described, spec: Any, stamp: str) -> None:
+    """Plan the new specification in its place, and the stamp of what it describes beside it."""
+    text = json.dumps(spec, indent=4) + "\n"
+    refuse_link(OUTPUT, now.file)
+    if not is_as(now.file, text):
+        todo.add(write(OUTPUT, text, f"describe {listed(spec)} of this host in {OUTPUT}"))
+    if not is_as(now.stamp, stamp):
+        todo.add(write(STAMP, stamp, f"record what {OUTPUT} describes"))
+
+
+def listed(spec: cdi.Spec) -> str:
+    """How many devices a specification names, without the one that stands for all."""
+    count = len(set(cdi.device_names(spec)) - {"all"})
+    return f"{count} device{'' if count == 1 else 's'}"
+
+
+def read(text: str) -> Any:
+    """The specification in what nvidia-ctk printed, None when it is no JSON.
+
+    On hosts with coherent GPUs it prints specifications of other kinds behind it, for the same devices.
+    """
+    decoder = json.JSONDecoder()
+    at = 0
+    found = []
+    while text[at:].strip():
+        at += len(text[at:]) - len(text[at:].lstrip())
+        try:
+            spec, at = decoder.raw_decode(text, at)
+        except (ValueError, RecursionError):
+            return None
+        found.append(spec)
+    ours = [spec for spec in found if isinstance(spec, dict) and spec.get("kind") == cdi.VENDOR_KIND]
+    return ours[0] if len(ours) == 1 else None
+
+
+def settings_of(text: str) -> tuple[str, ...]:
+    """What others set for nvidia-ctk in the environment file, NAME=value each: our own calls heed it too."""
+    found = dict(assignment(line) for line in text.splitlines())
+    return tuple(
+        f"{key}={value}"
+        for key, value in sorted(found.items())
+        if key.startswith("NVIDIA_CTK_") and key not in STEERED and value.isprintable()
+    )
 
 
 def _missing(spec: cdi.Spec, past: Past) -> tuple[str, ...]:

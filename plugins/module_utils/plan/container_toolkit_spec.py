@@ -13,11 +13,8 @@ import json
 
 from ..core.errors import NotReady
 from ..core.state import STATE
-from ..core.step import write
 from . import cdi
-from .container_runtime import refuse_link
 from .container_toolkit_config import OUTPUT
-from .files import is_as
 from .unit_names import CONTAINER_TOOLKIT as UNIT
 
 TYPE_CHECKING = False
@@ -93,12 +90,9 @@ def plan(todo: Todo, now: Described, past: Past) -> str:
 
         refuse_twice(others, spec)
     if is_due:
-        text = json.dumps(spec, indent=4) + "\n"
-        refuse_link(OUTPUT, now.file)
-        if not is_as(now.file, text):
-            todo.add(write(OUTPUT, text, f"describe {listed(spec)} of this host in {OUTPUT}"))
-        if not is_as(now.stamp, stamp):
-            todo.add(write(STAMP, stamp, f"record what {OUTPUT} describes"))
+        from .container_toolkit_generate import put
+
+        put(todo, now, spec, stamp)
     if others:
         from .container_toolkit_rivals import plan as plan_rivals
 
@@ -124,12 +118,6 @@ def _describes(spec: Any, now: Described, stamp: str) -> bool:
     return now.stamp is not None and now.stamp.text == stamp
 
 
-def listed(spec: cdi.Spec) -> str:
-    """How many devices a specification names, without the one that stands for all."""
-    count = len(set(cdi.device_names(spec)) - {"all"})
-    return f"{count} device{'' if count == 1 else 's'}"
-
-
 def read_file(file: File | None) -> Any:
     """Our specification in its file, where it is as we keep it; None else."""
     if file is None or not file.regular or file.uid != 0 or file.mode != 0o644:
@@ -139,25 +127,6 @@ def read_file(file: File | None) -> Any:
     except (ValueError, RecursionError):
         return None
     return spec if isinstance(spec, dict) and spec.get("kind") == cdi.VENDOR_KIND else None
-
-
-def read(text: str) -> Any:
-    """The specification in what nvidia-ctk printed, None when it is no JSON.
-
-    On hosts with coherent GPUs it prints specifications of other kinds behind it, for the same devices.
-    """
-    decoder = json.JSONDecoder()
-    at = 0
-    found = []
-    while text[at:].strip():
-        at += len(text[at:]) - len(text[at:].lstrip())
-        try:
-            spec, at = decoder.raw_decode(text, at)
-        except (ValueError, RecursionError):
-            return None
-        found.append(spec)
-    ours = [spec for spec in found if isinstance(spec, dict) and spec.get("kind") == cdi.VENDOR_KIND]
-    return ours[0] if len(ours) == 1 else None
 
 
 def unnamed(spec: cdi.Spec, now: Described) -> tuple[str, ...]:

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 from . import toml
-from .container_runtime import without_cdi
 from .containerd_drop_in import all_parts, effective, finish, go_on, is_off, keep, note_hidden, refuse_version_1
 from .containerd_merge import cri_of, is_modern, knows_cdi, shows_cdi, shows_nvidia, takes_systemd
 from .containerd_seen import CONFIG
@@ -38,6 +37,8 @@ def plan(todo: Todo, now: Containerd, cdi: bool, named: bool, past: Past) -> Non
         todo.note("this containerd has no CRI plugin, or it is off: nothing of it is configured")
         return
     if cdi and not knows_cdi(cri):
+        from .container_runtime_change import without_cdi
+
         without_cdi(todo, "containerd", "1.7", named)
         return
     note_hidden(todo, now, is_modern(base))

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from .container_runtime import refuse_link
+from .container_runtime_change import refuse_link
 from .containerd_seen import CONFIG, Edit
 from .files import AGAIN, is_as
 

@@ -14,7 +14,8 @@ from ..core.errors import Refused
 from ..core.plan import Past, Todo
 from ..core.step import File
 from . import toml
-from .container_runtime import BINARY, NVIDIA, debt, refuse_link, restart, runs_nvidia, with_spec_folder
+from .container_runtime import BINARY, NVIDIA, runs_nvidia, with_spec_folder
+from .container_runtime_change import debt, refuse_link, restart
 from .files import HEADER, keep
 from .toml_text import render
 from .unit_names import CONTAINER_TOOLKIT as UNIT

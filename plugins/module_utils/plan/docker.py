@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 from ..core.errors import Refused
 from ..core.plan import Past, Todo
 from ..core.step import File, fail
-from .container_runtime import BINARY, NVIDIA, debt, edit, restart, runs_nvidia, with_spec_folder, without_cdi
+from .container_runtime import BINARY, NVIDIA, runs_nvidia, with_spec_folder
+from .container_runtime_change import debt, edit, restart, without_cdi
 from .program_version import release_in
 from .unit_names import CONTAINER_TOOLKIT as UNIT
 from .wire import once

@@ -64,9 +64,7 @@ def _programs(host: Host, settings: planner.Settings) -> dict[str, str]:
 
 
 def _runtimes(host: Host, names: Iterable[str]) -> dict[str, Any]:
-    from ..look.containers import crio_files, docker_files
-
-    looks = {"containerd": _containerd, "docker": docker_files, "crio": crio_files}
+    looks = {"containerd": _containerd, "docker": _docker, "crio": _crio}
     return {name: later(looks[name], host) if name in looks else None for name in names}
 
 
@@ -74,6 +72,18 @@ def _containerd(host: Host) -> Any:
     from ..look.containerd import containerd_files
 
     return containerd_files(host, daemon=False)
+
+
+def _docker(host: Host) -> Any:
+    from ..look.container_files import docker_files
+
+    return docker_files(host)
+
+
+def _crio(host: Host) -> Any:
+    from ..look.container_files import crio_files
+
+    return crio_files(host)
 
 
 def _changing(host: Host) -> dict[str, Any]:

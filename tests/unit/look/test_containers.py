@@ -18,13 +18,9 @@ from ansible_collections.bettercompute.bcd.plugins.module_utils.look.cdi_files i
     runtime_folder,
     vendor_texts,
 )
+from ansible_collections.bettercompute.bcd.plugins.module_utils.look.container_files import crio_files, docker_files
 from ansible_collections.bettercompute.bcd.plugins.module_utils.look.containerd import containerd_files
-from ansible_collections.bettercompute.bcd.plugins.module_utils.look.containers import (
-    crio_files,
-    docker_files,
-    installed,
-    versions,
-)
+from ansible_collections.bettercompute.bcd.plugins.module_utils.look.containers import installed, versions
 from tests import captures
 from tests.unit.fake_host import FakeHost
 

@@ -14,10 +14,8 @@ from ansible_collections.bettercompute.bcd.plugins.module_utils.core.errors impo
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.plan import Answer
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.step import File
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.container_toolkit import check
-from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.container_toolkit_config import (
-    settings_of,
-    steered,
-)
+from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.container_toolkit_config import steered
+from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.container_toolkit_generate import settings_of
 from ansible_collections.bettercompute.bcd.plugins.module_utils.units.container_toolkit import UNIT
 from tests.gpu.model import Machine
 from tests.unit.container_host import (

@@ -15,7 +15,7 @@ from ansible_collections.bettercompute.bcd.plugins.module_utils.core.outcome imp
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.plan import Answer
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.step import Effect, File, run
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.cdi import device_names
-from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.container_toolkit_spec import read
+from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.container_toolkit_generate import read
 from ansible_collections.bettercompute.bcd.plugins.module_utils.units.container_toolkit import UNIT
 from tests import captures
 from tests.gpu.model import Fault, Machine

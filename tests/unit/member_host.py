@@ -16,7 +16,12 @@ from ansible_collections.bettercompute.bcd.plugins.module_utils.core.plan import
 from ansible_collections.bettercompute.bcd.plugins.module_utils.look.kube_clean import leaving
 from ansible_collections.bettercompute.bcd.plugins.module_utils.look.kube_join import joined
 from ansible_collections.bettercompute.bcd.plugins.module_utils.look.kube_kept import kept
-from ansible_collections.bettercompute.bcd.plugins.module_utils.plan import kube_clean, kube_kept, kube_membership
+from ansible_collections.bettercompute.bcd.plugins.module_utils.plan import (
+    kube_clean,
+    kube_kept,
+    kube_membership,
+    kube_membership_write,
+)
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.k8s_join_settings import FIELDS, check
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.kube_seen import (
     RECORD,
@@ -74,7 +79,7 @@ def member(
     host.programs["systemctl"](host, ("systemctl", "enable", "kubelet.service"))
     if ours:
         record = Membership(cluster.url, cluster.pin, "gpu-01", dict(labels or {}), tuple(sorted(taints)))
-        host.put(RECORD, kube_membership.render(record))
+        host.put(RECORD, kube_membership_write.render(record))
     return host
 
 

@@ -11,7 +11,8 @@ from ..core.plan import Past
 from ..core.unknown import later
 from ..plan.kube_entry import CLIENT, KUBELET_PKI, LEFTOVERS, OTHERS, Entry
 from ..plan.kube_seen import CLEAN, KUBELET_CONF, RECORD, SERVICE
-from .kube_kept import gpus, last_words
+from .kube_kept import gpus
+from .kubelet_log import last_words
 from .services import service
 
 

@@ -12,10 +12,6 @@ from ..plan.kube_labels import Gpus
 from ..plan.kube_seen import DOMAIN, KUBELET_FLAGS, SERVICE, Joined, Membership, Node, Settings
 from .services import service
 
-LINES = 20  # of the kubelet's log
-LONGEST = 400  # characters of its last words
-LOG = ("journalctl", f"--unit={SERVICE}", f"--lines={LINES}", "--output=cat", "--no-pager", "--quiet")
-
 
 def kept(host: Host, joined: Joined, want: Settings) -> Kept:
     """All of it; a kubelet whose certificate is over is not used to ask for its Node."""
@@ -32,7 +28,7 @@ def kept(host: Host, joined: Joined, want: Settings) -> Kept:
         kubelet,
         left,
         later(gpus, host),
-        "" if is_quiet else last_words(host),
+        "" if is_quiet else _last_words(host),
         flags,
     )
 
@@ -62,13 +58,7 @@ def gpus(host: Host) -> Gpus | None:
     return Gpus(len(found), tuple(gpu.model for gpu in found), driver.version)
 
 
-def last_words(host: Host) -> str:
-    """What the kubelet's log ends with: its last error, else its last line; "" where there is no log."""
-    lines = [line.strip() for line in host.ask(LOG).out.splitlines() if line.strip()]
-    errors = [line for line in lines if _is_error(line)]
-    return (errors or lines or [""])[-1][:LONGEST]
+def _last_words(host: Host) -> str:
+    from .kubelet_log import last_words
 
-
-def _is_error(line: str) -> bool:
-    """Whether a line is an error of klog's ("E1130 00:01:21.720290 ...", fatal ones with F) or of the program's."""
-    return (line[:1] in ("E", "F") and line[1:5].isdigit()) or line.lower().startswith(("error:", "panic:"))
+    return last_words(host)

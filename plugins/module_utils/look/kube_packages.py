@@ -31,14 +31,6 @@ from ..plan.unit_names import K8S_JOIN as UNIT
 from .os_release import distribution
 from .packages import packages
 
-SIZE = 2  # where a stamp has it
-LEAST = 4 * 1024 * 1024  # bytes: each of these programs has tens of millions
-VERSIONS = {
-    "kubeadm": ("kubeadm", "version", "-o", "short"),
-    "kubectl": ("kubectl", "version", "--client", "-o", "yaml"),
-    "kubelet": ("kubelet", "--version"),
-}
-
 
 def software(host: Host, want: Settings | None, past: Past) -> Software:
     """The snapshot; `want` is None for a removal. The key is fetched where the repository is to be set up."""
@@ -80,19 +72,11 @@ def _is_whole(record: dict[str, Any]) -> bool:
 def _programs(host: Host, shelf: Packages) -> dict[str, str]:
     """Those of KUBE without a package of the name, with what they say of their versions."""
     paths = {name: host.which(name) for name in KUBE if name not in shelf.installed}
-    return {name: _version(host, name, path) for name, path in paths.items() if path}
+    if not any(paths.values()):
+        return {}
+    from .kube_programs import version
 
-
-def _version(host: Host, name: str, path: str) -> str:
-    """What the program says; it follows from its file alone where that is no script, which may start another."""
-    from ..plan.program_version import version_in
-
-    stamp = host.stamp(path)
-    is_itself = stamp is not None and stamp[SIZE] >= LEAST
-    answer = host.follows(VERSIONS[name], (path,)) if is_itself else host.ask(VERSIONS[name])
-    if answer.rc and is_itself:  # that it failed follows from no file
-        answer = host.ask(VERSIONS[name])
-    return version_in(answer.out) if answer.rc == 0 else ""
+    return {name: version(host, name, path) for name, path in paths.items() if path}
 
 
 def _runtimes(host: Host, shelf: Packages) -> tuple[str, ...]:

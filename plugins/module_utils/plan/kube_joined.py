@@ -12,7 +12,7 @@ from ..core.plan import Past, Todo
 from .kube_flags import registered_again
 from .kube_join import LANE, OUTCOME
 from .kube_labels import wanted
-from .kube_membership import record
+from .kube_membership_write import record
 from .kube_seen import CLEAN, Membership, Node, Settings
 from .kube_taints import registered
 from .unit_names import K8S_JOIN as UNIT

@@ -85,7 +85,7 @@ def relabel(
     now: Kept,
 ) -> None:
     """The record, the Node's labels, and the record as it then is to be (`exact`; None: it was not us who joined)."""
-    from .kube_membership import record
+    from .kube_membership_write import record
 
     recorded = now.record
     if exact and recorded and not due.keys() <= recorded.labels.keys():

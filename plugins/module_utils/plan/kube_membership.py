@@ -11,31 +11,10 @@ from __future__ import annotations
 from typing import Any
 
 from ..core import state
-from ..core.step import Step, write
 from .kube_seen import RECORD, Membership, Taint
 
 LOST = "this machine is then never reset: kubeadm reset by hand takes it out of its cluster"
 TEXTS = ("api_server", "ca_cert_sha256", "node")
-
-
-def record(membership: Membership, *, pays: tuple[str, ...] = ()) -> Step:
-    """Write the record."""
-    action = f"record the membership of the node {membership.node} in the cluster {membership.api_server}"
-    return write(RECORD, render(membership), action, mode=0o600, pays=pays)
-
-
-def render(membership: Membership) -> str:
-    """The text of the record."""
-    return state.render(
-        {
-            "api_server": membership.api_server,
-            "ca_cert_sha256": membership.pin,
-            "node": membership.node,
-            "labels": dict(sorted(membership.labels.items())),
-            "taints": [dict(taint._asdict()) for taint in sorted(membership.taints)],
-            "uid": membership.uid,
-        }
-    )
 
 
 def parse(text: str) -> Membership:

@@ -44,13 +44,21 @@ def look(host: Host, settings: planner.Settings | None, past: Past) -> planner.N
 
         return now._replace(entry=entry(host, past), others=others(host))
     from ..look.kube_kept import kept
-    from ..plan.kubelet_cgroups import takes_cgroupfs
 
     return now._replace(
         swap_allowed=stays,
-        cgroupfs=takes_cgroupfs(host.read(KUBELET_CONFIG) or ""),
+        cgroupfs=_takes_cgroupfs(host),
         kept=kept(host, joined, settings),
     )
+
+
+def _takes_cgroupfs(host: Host) -> bool:
+    config = host.read(KUBELET_CONFIG) or ""
+    if "cgroupfs" not in config:
+        return False
+    from ..plan.kubelet_cgroups import takes_cgroupfs
+
+    return takes_cgroupfs(config)
 
 
 def _parts(host: Host, settings: planner.Settings | None, past: Past, swap_is_wanted: bool) -> planner.Parts:

@@ -8,7 +8,8 @@ from __future__ import annotations
 import pytest
 
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.plan import Answer
-from ansible_collections.bettercompute.bcd.plugins.module_utils.look.kube_kept import gpus, last_words
+from ansible_collections.bettercompute.bcd.plugins.module_utils.look.kube_kept import gpus
+from ansible_collections.bettercompute.bcd.plugins.module_utils.look.kubelet_log import last_words
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.kube_labels import Gpus
 from tests.unit.fake_host import FakeHost
 

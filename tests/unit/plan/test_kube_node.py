@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.errors import StepFailed
-from ansible_collections.bettercompute.bcd.plugins.module_utils.plan import kube_membership as record
+from ansible_collections.bettercompute.bcd.plugins.module_utils.plan import kube_membership_write as record
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan import kube_pods
+from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.kube_membership import parse
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.kube_node import render
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.kube_seen import Membership, Node, Taint
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.node_answer import address, facts
@@ -119,7 +120,7 @@ MEMBERSHIP = Membership("https://10.0.0.1:6443", "0" * 64, "gpu-01", {"pool": "a
 def test_the_record_reads_as_it_was_written_and_root_alone_reads_it() -> None:
     step = record.record(MEMBERSHIP)
     assert (step.path, step.mode) == ("/var/lib/bcd-hostconfig/k8s-join.json", 0o600)
-    assert record.parse(step.text) == MEMBERSHIP
+    assert parse(step.text) == MEMBERSHIP
     assert json.loads(step.text)["version"] == 1
 
 
@@ -138,7 +139,7 @@ def test_the_record_reads_as_it_was_written_and_root_alone_reads_it() -> None:
 )
 def test_a_damaged_record_is_a_fault_that_names_what_is_lost(text: str) -> None:
     with pytest.raises(StepFailed) as fault:
-        record.parse(text)
+        parse(text)
     assert fault.value.retryable is False
     assert "k8s-join.json is not a record of version 1" in fault.value.message
     assert "kubeadm reset by hand" in fault.value.message

@@ -35,7 +35,7 @@ class Loader:
     def exec_module(self, module):
         self.real.exec_module(module)
         if module.__name__.endswith(LOCK):
-            module.only_pass.__wrapped__.__defaults__ = (LOCK_WAIT,)
+            module.only_pass.__init__.__defaults__ = (LOCK_WAIT,)
         else:
             wrap(module.Host)
 

@@ -140,7 +140,7 @@ bench: $(VENV)/.develop $(PEERS)/.ready  ## What passes cost, in ratios that are
 
 .PHONY: bench-scale
 bench-scale: $(VENV)/.develop  ## The same pass over 1 to 1,000 hosts, by forks, strategies and slices; as root
-	@PYTHONPATH=$(BUILD) $(RUN) tests.bench.run --rounds 1 --cases "role over 50 hosts" --scale all
+	@PYTHONPATH=$(BUILD) $(RUN) tests.bench.run --rounds 1 --turns 1 --cases "role over 50 hosts" --scale all
 
 .PHONY: bench-holds
 bench-holds: $(VENV)/.develop  ## What passes over 96, 384 and 1,000 assignments cost, and whether that grows linearly

@@ -103,7 +103,10 @@ class Bench:
                 stubs.replay(tree, calls, (names[0], name))
 
     def rounds(self, cases: tuple[Case, ...], number: int, told: Callable[[str], None]) -> dict[str, list[Cost]]:
-        """So many rounds, after WARM ones that are not counted, by which quiet turns are kept and known again."""
+        """So many rounds, after WARM ones that are not counted, by which quiet turns are kept and known again.
+
+        A case that is not run in every round keeps nothing, and is not warmed: it was run when it was recorded.
+        """
         found: dict[str, list[Cost]] = {case.name: [] for case in cases}
         by_name = {case.name: case for case in cases}
         time.sleep(OLD)
@@ -112,6 +115,8 @@ class Bench:
                 case = by_name[name]
                 if -WARM < turn < 0 and not case.is_settled:
                     continue  # what was warmed once is warm
+                if case.rounds and turn not in range(case.rounds):
+                    continue
                 before = quiet.kept(self._kinds[case.kind].seed)
                 cost, _out = self.run(case, case.hosts)
                 for tree in list(self._kinds[case.kind].trees.values())[: case.hosts]:

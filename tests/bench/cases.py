@@ -14,13 +14,14 @@ from tests.bench import work
 from tests.bench.stage import restore
 from tests.sim.machine import put, read
 
-SOME = 8
+MANY, SOME = 50, 8
+SELDOM, SOMETIMES = 2, 3  # rounds of a case that takes a minute, and of one that takes ten seconds
 CONVERGE = "bettercompute.bcd.converge"
 CONVERGED = "host CONVERGED\n"  # of the agent
 
 
 class Case(NamedTuple):
-    """One case. `changes`: how many tasks of each host say changed."""
+    """One case. `changes`: how many tasks of each host say changed; `rounds`: in how many it is run, 0 for all."""
 
     name: str
     kind: str
@@ -33,6 +34,7 @@ class Case(NamedTuple):
     reset: Callable[[str], None] | None = None  # brings a tree back to where each run begins
     peers: bool = False
     says: str = ""  # what a command prints, among other things
+    rounds: int = 0
 
     @property
     def is_settled(self) -> bool:
@@ -57,43 +59,47 @@ def drift(tree: str) -> tuple[str, str]:
     raise RuntimeError(f"{tree} has no parameter of ours with a number for its value")
 
 
-def cases(python: str, many: int = 50) -> tuple[Case, ...]:
+def cases(python: str, many: int = MANY) -> tuple[Case, ...]:
     """All cases; `python` is that of the hosts, `many` how many hosts the largest have."""
     tasks = ("--extra-vars", json.dumps({"bcd_converge_mode": "tasks"}))
     module = ("--extra-vars", json.dumps({"bcd_program_pass": False}))
+    empty, one = f"empty over {many} hosts", "empty over 1 host"
     return (
-        Case("empty over 50 hosts", "whole", many, "empty"),
-        Case("trivial module over 50 hosts", "whole", many, "trivial", empty="empty over 50 hosts"),
-        Case("role over 50 hosts", "whole", many, CONVERGE, empty="empty over 50 hosts"),
+        Case(empty, "whole", many, "empty"),
+        Case(f"trivial module over {many} hosts", "whole", many, "trivial", empty=empty),
+        Case(f"role over {many} hosts", "whole", many, CONVERGE, empty=empty),
+        Case(f"a task a unit over {many} hosts", "whole", many, "units", empty=empty, rounds=SELDOM),
         Case("empty over 8 hosts", "whole", SOME, "empty"),
-        Case("role over 8 hosts", "whole", SOME, CONVERGE, empty="empty over 8 hosts"),
         Case("role as a module over 8 hosts", "whole", SOME, CONVERGE, empty="empty over 8 hosts", words=module),
-        Case("a task a unit over 8 hosts", "whole", SOME, "units", empty="empty over 8 hosts"),
         Case("ping over 8 hosts", "program", SOME, "ping", empty="empty over 8 hosts"),
         Case("role through the program over 8 hosts", "program", SOME, CONVERGE, empty="empty over 8 hosts"),
         Case("empty over 1 host", "ours", 1, "empty"),
-        Case("30 sysctls", "ours", 1, "sysctls", empty="empty over 1 host"),
-        Case("30 sysctls by ansible.posix", "theirs", 1, "peer_sysctls", empty="empty over 1 host", peers=True),
-        Case("the work", "ours", 1, CONVERGE, empty="empty over 1 host"),
-        Case("the work by peers", "theirs", 1, "peer_work", empty="empty over 1 host", peers=True),
-        Case("the work at first", "first", 1, CONVERGE, empty="empty over 1 host", changes=1, reset=restore),
+        Case("30 sysctls", "ours", 1, "sysctls", empty=one),
+        Case("30 sysctls as a section", "parameters", 1, CONVERGE, empty=one),
+        Case("30 sysctls by ansible.posix", "theirs", 1, "peer_sysctls", empty=one, peers=True, rounds=SOMETIMES),
+        Case("the work", "ours", 1, CONVERGE, empty=one),
+        Case("the work by peers", "theirs", 1, "peer_work", empty=one, peers=True, rounds=SOMETIMES),
+        Case("a boot argument", "argument", 1, CONVERGE, empty=one),
+        Case("a boot argument by peers", "theirs", 1, "peer_argument", empty=one, peers=True),
+        Case("the work at first", "first", 1, CONVERGE, empty=one, changes=1, reset=restore),
         Case(
             "the work at first by peers",
             "first-theirs",
             1,
             "peer_work",
-            empty="empty over 1 host",
+            empty=one,
             changes=work.CHANGES,
             reset=restore,
             peers=True,
+            rounds=SOMETIMES,
         ),
-        Case("role over 1 host", "whole", 1, CONVERGE, empty="empty over 1 host"),
+        Case("role over 1 host", "whole", 1, CONVERGE, empty=one),
         Case(
             "one unit differs in single mode",
             "drift",
             1,
             CONVERGE,
-            empty="empty over 1 host",
+            empty=one,
             changes=1,
             reset=swappiness,
         ),
@@ -102,13 +108,13 @@ def cases(python: str, many: int = 50) -> tuple[Case, ...]:
             "drift",
             1,
             CONVERGE,
-            empty="empty over 1 host",
+            empty=one,
             words=tasks,
             changes=1,
             reset=swappiness,
         ),
         Case("enter a host", "program", 1, command=":"),
-        Case("python -I -c pass", "program", 1, command=f"exec {python} -I -c pass", empty="enter a host"),
+        Case("python3 -c pass", "program", 1, command=f"exec {python} -c pass", empty="enter a host"),
         Case(
             "agent's idle pass",
             "program",

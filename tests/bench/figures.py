@@ -13,6 +13,8 @@ from tests.bench.cases import Case
 from tests.bench.medians import Spread
 from tests.bench.trial import Cost
 
+TOGETHER = "no control groups here, so hosts' time is not known apart"
+
 
 class Figure(NamedTuple):
     """A ratio of two cases, or a value; `bound` is what it must not pass, upwards or (`least`) downwards."""
@@ -44,29 +46,39 @@ class Result(NamedTuple):
         return value >= self.figure.bound if self.figure.least else value <= self.figure.bound
 
 
-ROLE, TRIVIAL = "role over 50 hosts", "trivial module over 50 hosts"
-UNITS, ROLE_8 = "a task a unit over 8 hosts", "role over 8 hosts"
-OURS, THEIRS = "30 sysctls", "30 sysctls by ansible.posix"
+OURS, SECTION, THEIRS = "30 sysctls", "30 sysctls as a section", "30 sysctls by ansible.posix"
 WORK, PEERS = "the work", "the work by peers"
 FIRST, FIRST_PEERS = "the work at first", "the work at first by peers"
 PROGRAM, PING = "role through the program over 8 hosts", "ping over 8 hosts"
 QUIET, SINGLE, TASKS = "role over 1 host", "one unit differs in single mode", "one unit differs in tasks mode"
 
+AGENT, START = "agent's idle pass", "python3 -c pass"
+
+
+def over(hosts: int) -> tuple[Figure, ...]:
+    """The figures of a pass over so many hosts; their names say how many, in the history too."""
+    role, trivial, units = (f"{what} over {hosts} hosts" for what in ("role", "trivial module", "a task a unit"))
+    whole, apart = f"converged role over 12 units, {hosts} hosts", f"a task a unit over the role, {hosts} hosts"
+    return (
+        Figure(f"{whole}, controller", 1.25, role, trivial, "controller", prototype="1.20"),
+        Figure(f"{whole}, host", 1.5, role, trivial, "host", prototype="1.35"),
+        Figure(f"{apart}, controller", 9, units, role, "controller", least=True, prototype="11.5"),
+        Figure(f"{apart}, host", 8, units, role, "host", least=True, prototype="9.5"),
+    )
+
+
+# Those whose number of hosts nobody chooses.
 FIGURES: tuple[Figure, ...] = (
-    Figure("converged role over 12 units, controller", 1.25, ROLE, TRIVIAL, "controller", prototype="1.20"),
-    Figure("converged role over 12 units, host", 1.5, ROLE, TRIVIAL, "host", prototype="1.35"),
-    Figure("a task a unit over the role, controller", 9, UNITS, ROLE_8, "controller", least=True, prototype="11.5"),
-    Figure("a task a unit over the role, host", 8, UNITS, ROLE_8, "host", least=True, prototype="9.5"),
-    Figure("30 sysctls, ansible.posix over ours, wall", 25, THEIRS, OURS, least=True, prototype="28"),
-    Figure("30 sysctls, ansible.posix over ours, host", 28, THEIRS, OURS, "host", least=True, prototype="32"),
+    Figure("30 sysctls, ansible.posix over the module, wall", 25, THEIRS, OURS, least=True, prototype="28"),
+    Figure("30 sysctls, ansible.posix over the module, host", 28, THEIRS, OURS, "host", least=True, prototype="32"),
+    Figure("30 sysctls, ansible.posix over a section, wall", 25, THEIRS, SECTION, least=True, prototype="28"),
+    Figure("30 sysctls, ansible.posix over a section, host", 28, THEIRS, SECTION, "host", least=True, prototype="32"),
     Figure("modules, sysctls, pages: peers over ours, wall", 18, PEERS, WORK, least=True, prototype="20"),
-    Figure("the same, first pass, wall", 25, FIRST_PEERS, FIRST, least=True, prototype="34"),
+    Figure("the same at first: peers over ours, wall", 25, FIRST_PEERS, FIRST, least=True, prototype="34"),
     Figure("one unit differs, single: whole run", 1.1, SINGLE, QUIET, over_empty=False, prototype="1.0"),
     Figure("one unit differs, tasks: whole run", 2.0, TASKS, QUIET, over_empty=False, prototype="1.57"),
     Figure("through the installed program, host, in pings", 0.4, PROGRAM, PING, "host"),
-    Figure(
-        "agent's idle pass, processor time, in python -I -c pass", 4, "agent's idle pass", "python -I -c pass", "host"
-    ),
+    Figure("agent's idle pass, processor time, in python3 -c pass", 4, AGENT, START, "host"),
 )
 EIGHT_GPUS = Figure("8 GPUs: processes of nvidia-smi in a converged pass", 4, unit="processes")
 
@@ -93,7 +105,7 @@ def measure(
         if missing:
             found.append(Result(figure, None, "not run: " + "; ".join(missing)))
         elif not apart and figure.measure != "wall":
-            found.append(Result(figure, None, "no control groups here, so hosts' time is not known apart"))
+            found.append(Result(figure, None, TOGETHER))
         else:
             found.append(_ratio(figure, costs, cases))
     return found
@@ -113,20 +125,35 @@ def _ratio(figure: Figure, costs: Mapping[str, Sequence[Cost]], cases: Mapping[s
 
 def shown(results: Sequence[Result]) -> str:
     """One table for the terminal."""
-    form = "{:<58} {:>9} {:>9}  {:<15} {:>9}  {}"
-    lines = [form.format("figure", "bound", "measured", "quartiles", "prototype", "holds")]
+    form = "{:<66} {:>9} {:>9}  {:<15} {:>9}  {}"
+    lines = [form.format("figure", "bound", "measured", "quartiles", "prototype", "bound is")]
     for result in results:
         figure, seen = result.figure, result.measured
         bound = ("≥ " if figure.least else "≤ ") + f"{figure.bound:g}"
-        word = {True: "yes", False: "NO", None: "not measured: " + result.why}[result.holds]
+        word = {True: "met", False: "BROKEN", None: "not measured: " + result.why}[result.holds]
         number = f"{seen.median:.2f}" if seen else "-"
         quartiles = f"{seen.low:.2f} - {seen.high:.2f}" if seen else ""
         lines.append(form.format(figure.name, bound, number, quartiles, figure.prototype, word))
     return "\n".join(lines)
 
 
-def costs_shown(costs: Mapping[str, Sequence[Cost]], cases: Mapping[str, Case]) -> str:
-    """What each case costs a run: medians over empty, and the half distance of the quartiles as a share of them."""
+def table(results: Sequence[Result]) -> str:
+    """The same for docs/performance.md, in Markdown."""
+    lines = ["| figure | bound | measured | quartiles | prototype | bound is |", "|---|---|---|---|---|---|"]
+    for result in results:
+        figure, seen = result.figure, result.measured
+        bound = f"at {'least' if figure.least else 'most'} {figure.bound:g}"
+        numbers = (f"{seen.median:.2f}", f"{seen.low:.2f} to {seen.high:.2f}") if seen else ("-", "-")
+        word = {True: "met", False: "**broken**", None: "not measured"}[result.holds]
+        lines.append(f"| {' | '.join((figure.name, bound, *numbers, figure.prototype, word))} |")
+    return "\n".join([*lines, ""])
+
+
+def costs_shown(costs: Mapping[str, Sequence[Cost]], cases: Mapping[str, Case], apart: bool) -> str:
+    """What each case costs a run: medians over empty, and the half distance of the quartiles as a share of them.
+
+    Where processor time is not known `apart`, none is shown.
+    """
     form = "{:<36} {:>6} {:>9} {:>6} {:>11} {:>9} {:>9} {:>7}"
     head = ("case, over empty", "hosts", "wall s", "+-", "controller", "host s", "tools s", "MiB")
     lines = [form.format(*head)]
@@ -138,7 +165,7 @@ def costs_shown(costs: Mapping[str, Sequence[Cost]], cases: Mapping[str, Case]) 
         row = (
             f"{one['wall'].median:.3f}",
             f"{one['wall'].share:.0%}",
-            *(f"{one[part].median:.3f}" for part in Cost._fields[1:4]),
+            *(f"{one[part].median:.3f}" if apart else "-" for part in Cost._fields[1:4]),
         )
         lines.append(form.format(name, cases[name].hosts, *row, peak or "-"))
     return "\n".join(lines)

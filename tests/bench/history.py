@@ -40,12 +40,12 @@ def document(results: Sequence[Result]) -> list[dict[str, Any]]:
 def keep(folder: Path, run: dict[str, Any]) -> Path:
     """Write a run's own file, its line of the history, and the picture; the path of its own file.
 
-    `run` has "time", "commit" and "figures" (`document`), and whatever else is to be kept.
+    `run` has "time", "commit", "rounds" and "figures" (`document`), and whatever else is to be kept.
     """
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{run['time'].replace(':', '')}.json"
     path.write_text(json.dumps(run, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-    line = {"time": run["time"], "commit": run["commit"], "figures": run["figures"]}
+    line = {"time": run["time"], "commit": run["commit"], "rounds": run["rounds"], "figures": run["figures"]}
     with open(folder / "history.jsonl", "a", encoding="utf-8") as history:
         history.write(json.dumps(line, ensure_ascii=False) + "\n")
     (folder / "history.svg").write_text(plot(read(folder / "history.jsonl")), encoding="utf-8")

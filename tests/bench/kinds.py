@@ -11,6 +11,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import Any
 
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.unit_names import ORDER
 from tests.bench import figures, stage, whole, work
@@ -19,11 +20,18 @@ from tests.bench.medians import Spread
 from tests.bench.plays import Plays
 from tests.bench.stage import PYTHON, Kind
 from tests.kubelet.grpc_server import Server
+from tests.sim import controller
 from tests.sim.host import SimulatedHost
 from tests.sim.machine import put, read
 
 PROGRAM = ("/usr/lib/bcd", "/usr/local/sbin/bcd")
 OF_WHOLE = ("whole", "program", "drift")
+# Each with its sections alone: a section that goes is a change.
+OF_WORK = {
+    "ours": work.SECTIONS,
+    "parameters": {"sysctl": work.SECTIONS["sysctl"]},
+    "argument": work.ARGUMENT_SECTION,
+}
 CRI = "/run/containerd/containerd.sock"
 GPUS = 8
 
@@ -40,26 +48,36 @@ def made(
     for case in cases:
         wanted[case.kind] = max(case.hosts, wanted.get(case.kind, 0))
     (scratch / "trees").mkdir()
-    names = [f"{kind}-{one:03}" for kind in OF_WHOLE if kind in wanted for one in range(1, wanted[kind] + 1)]
     told("converge hosts by the simulator: a minute or two")
     with ExitStack() as served:
-        hosts = served.enter_context(whole.build(scratch, names))
-        for tree in hosts.trees.values():
-            _databases(tree)
-            stage.descriptors(tree)
-            served.enter_context(containerd(tree))
-        plays = Plays(scratch, peers)
-        plays.units("units", hosts.units, ORDER)
-        given = {"bcd_converge_units": hosts.units}
         found: dict[str, Kind] = {}
-        for kind in OF_WHOLE:
-            trees = {name: hosts.trees[name] for name in names if name.startswith(f"{kind}-")}
-            if trees:
-                found[kind] = Kind(kind, trees, given)
+        units: dict[str, Any] = {}
+        if set(OF_WHOLE) & set(wanted):
+            units = _whole(served, scratch, wanted, found)
+        else:
+            controller.freeze(str(scratch))
+        plays = Plays(scratch, peers)
+        plays.units("units", units, ORDER)
         if "program" in found:
             _install(scratch, found["program"], plays)
         found.update(_work(scratch, wanted, plays))
         yield plays, found
+
+
+def _whole(served: ExitStack, scratch: Path, wanted: dict[str, int], found: dict[str, Kind]) -> dict[str, Any]:
+    """Put the kinds that have all twelve units into `found`; the units. What hosts ask is served in the stack."""
+    names = [f"{kind}-{one:03}" for kind in OF_WHOLE for one in range(1, wanted.get(kind, 0) + 1)]
+    hosts = served.enter_context(whole.build(scratch, names))
+    for tree in hosts.trees.values():
+        _databases(tree)
+        stage.descriptors(tree)
+        served.enter_context(containerd(tree))
+    given = {"bcd_converge_units": hosts.units}
+    for kind in OF_WHOLE:
+        trees = {name: hosts.trees[name] for name in names if name.startswith(f"{kind}-")}
+        if trees:
+            found[kind] = Kind(kind, trees, given)
+    return hosts.units
 
 
 def _databases(tree: str) -> None:
@@ -85,10 +103,13 @@ def _work(scratch: Path, wanted: dict[str, int], plays: Plays) -> dict[str, Kind
     """Hosts of the work that is done twice, by us and by others."""
     found, trees = {}, scratch / "trees"
     given = {"bcd_converge_units": work.SECTIONS}
-    if "ours" in wanted:
-        found["ours"] = Kind("ours", {"ours": stage.converged_work(scratch, trees)}, given)
+    for name, sections in OF_WORK.items():
+        if name in wanted:
+            tree = stage.converged_work(scratch, trees, name, sections)
+            found[name] = Kind(name, {name: tree}, {"bcd_converge_units": sections})
     if "theirs" in wanted:
-        done = stage.peers_work(scratch, trees, plays.peers, plays.path("peer_work"))
+        books = (plays.path("peer_work"), plays.path("peer_argument"))
+        done = stage.peers_work(scratch, trees, plays.peers, books)
         found["theirs"] = Kind("theirs", {"theirs": done}, {})
     for name in ("first", "first-theirs"):
         if name in wanted:

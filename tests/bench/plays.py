@@ -43,6 +43,7 @@ class Plays:
         self._write("sysctls", [{"name": "Set them", "bettercompute.bcd.sysctl": {"values": work.WANTED}}])
         self._write("peer_sysctls", work.sysctl_tasks())
         self._write("peer_work", work.peer_tasks())
+        self._write("peer_argument", work.argument_tasks())
 
     def _write(self, name: str, tasks: list[dict[str, Any]], **more: Any) -> str:
         path = self.scratch / f"{name}.yml"

@@ -28,7 +28,7 @@ from typing import Any
 
 from tests.bench import figures, history, kinds, scale
 from tests.bench.bench import Bench
-from tests.bench.cases import Case, cases, pick
+from tests.bench.cases import MANY, Case, cases, pick
 from tests.bench.cgroups import Groups, NoGroups
 from tests.bench.rooms import CannotMeasure, refusal
 from tests.bench.stage import PYTHON, Kind
@@ -94,9 +94,9 @@ def groups() -> Groups | None:
 def options(argv: list[str]) -> argparse.Namespace:
     given = argparse.ArgumentParser(prog="python -m tests.bench.run", description=__doc__)
     given.add_argument("--rounds", type=int, default=5)
-    given.add_argument("--turns", type=int, default=2, help="how often numbers of hosts below a thousand are run")
+    given.add_argument("--turns", type=int, default=2, help="how often all numbers of hosts are run")
     given.add_argument("--cases", default="", help="words that the names of cases have, separated by commas")
-    given.add_argument("--many", type=int, default=50, help="hosts of the largest cases")
+    given.add_argument("--many", type=int, default=MANY, help="hosts of the largest cases")
     given.add_argument("--peers", default="", help="an environment that has the package ansible, for the peers")
     given.add_argument("--folder", type=Path, default=SHARED_MEMORY if SHARED_MEMORY.is_dir() else None)
     given.add_argument("--scale", choices=("none", "bounds", "all"), help="numbers of hosts; none with --cases")
@@ -173,7 +173,7 @@ def main(argv: list[str]) -> int:
     if why:
         say(f"NOTHING CAN BE MEASURED HERE: {why}")
         return 2
-    began = datetime.datetime.now(datetime.timezone.utc)
+    began, of = datetime.datetime.now(datetime.timezone.utc), commit()  # what is edited meanwhile is not measured
     try:
         found = measured(given, chosen)
     except CannotMeasure as fault:
@@ -181,34 +181,37 @@ def main(argv: list[str]) -> int:
         return 2
     by_name = {case.name: case for case in chosen}
     costs: dict[str, list[Cost]] = found["costs"]
-    wanted = [one for one in figures.FIGURES if not given.cases or {one.above, one.below} <= set(by_name)]
+    every = (*figures.over(given.many), *figures.FIGURES)
+    wanted = [one for one in every if not given.cases or {one.above, one.below} <= set(by_name)]
     results = figures.measure(wanted, costs, by_name, found["apart"])
     if loads(given):
-        results += scale.results(found["rows"], found["events"][-1] if found["events"] else None)
-        print(scale.shown(found["rows"], found["events"]) + "\n")
+        results += scale.results(found["rows"], found["events"][-1] if found["events"] else None, found["apart"])
+        print(scale.shown(found["rows"], found["events"], found["apart"]) + "\n")
     if not given.cases:
         results.append(kinds.eight_gpus(given.folder, say))
-    return told(began, given, results, found, by_name)
+    return told(f"{began:%Y-%m-%dT%H:%M:%SZ}", of, given, results, found, by_name)
 
 
 def told(
-    began: datetime.datetime,
+    began: str,
+    of: str,
     given: argparse.Namespace,
     results: list[figures.Result],
     found: dict[str, Any],
     by_name: dict[str, Case],
 ) -> int:
-    """Print and keep what was found; the exit status."""
+    """Print and keep what was found, with when it `began` and `of` which commit it is; the exit status."""
     costs: dict[str, list[Cost]] = found["costs"]
-    print(figures.costs_shown(costs, by_name) + "\n")
+    print(figures.costs_shown(costs, by_name, found["apart"]) + "\n")
     print(figures.shown(results) + "\n")
     raw = {name: [cost._asdict() for cost in runs] for name, runs in costs.items()}
     over = {name: {part: figures.over_empty(name, part, costs, by_name) for part in Cost._fields[:4]} for name in costs}
     run = {
-        "time": began.strftime("%Y-%m-%dT%H:%M:%SZ"),
-        "commit": commit(),
+        "time": began,
+        "commit": of,
         "machine": machine(),
         "rounds": given.rounds,
+        "apart": found["apart"],
         "figures": history.document(results),
         "raw": raw,
         "over_empty": over,
@@ -216,7 +219,8 @@ def told(
         "turns": turns(found),
         "scale": scale.document(found["rows"], found["events"]),
     }
-    print(f"kept in {history.keep(OUT, run)}, with the history beside it: history.svg")
+    print(f"kept in {history.keep(OUT, run)}, with the history beside it: history.svg, and the table: measured.md")
+    (OUT / "measured.md").write_text(figures.table(results), encoding="utf-8")
     broken = [result.figure.name for result in results if result.holds is False]
     missing = [result.figure.name for result in results if result.holds is None]
     print("passes over assignments have a bench of their own: make bench-holds")

@@ -19,13 +19,14 @@ from typing import Any, NamedTuple
 
 from tests.bench.bench import WARM, Bench
 from tests.bench.cases import CONVERGE, Case
-from tests.bench.figures import Figure, Result
+from tests.bench.figures import TOGETHER, Figure, Result
 from tests.bench.medians import Spread, spread
 from tests.bench.trial import Cost, Failed, clean_environment
 
 KIND = "whole"
 TREES = 64
 FORKS, MOST = 50, 1000
+STRATEGIES = ("linear", "free", "host_pinned")
 RUNNER = os.path.join(os.path.dirname(sys.executable), "ansible-runner")
 PER_HOST = Figure("controller per host: 1,000 hosts over 100", 1.15, prototype="flat to 200")
 MEMORY = Figure("controller's memory at 1,000 hosts, forks 50, GiB", 1.0, unit="GiB")
@@ -61,22 +62,19 @@ class Row(NamedTuple):
 
 
 class Events(NamedTuple):
-    """What a job wrote: events, bytes of them all, and bytes of the results of hosts a host."""
+    """What a job wrote: events, bytes of them all, and bytes of its result for each host."""
 
     hosts: int
     events: int
-    size: int
-    results: float
+    event_bytes: int
+    result_bytes: float
 
 
-# What the bounds are about, and everything that `make bench-scale` runs.
-BOUNDED = (Load(100), Load(MOST))
+# What the bounds are about: a thousand hosts stand among runs of a hundred, so that the machine is the same for both.
+BOUNDED = (Load(100), Load(MOST), Load(100))
 ALL = (
-    *(Load(hosts) for hosts in (1, 10)),
-    *(Load(100, forks, strategy) for forks in (10, 50) for strategy in ("linear", "free", "host_pinned")),
+    *(Load(hosts, forks, how) for hosts in (1, 10, 100, MOST) for forks in (10, FORKS) for how in STRATEGIES),
     Load(100, slices=4),
-    *(Load(MOST, FORKS, strategy) for strategy in ("linear", "free", "host_pinned")),
-    Load(MOST, 10),
     Load(MOST, slices=10),
 )
 
@@ -122,8 +120,8 @@ def events(bench: Bench, scratch: Path, hosts: int) -> Events:
     return Events(hosts, len(found), sum(map(len, found)), sum(sizes) / hosts)
 
 
-def results(rows: Sequence[Row], written: Events | None) -> list[Result]:
-    """The bounds on scale, by what was run."""
+def results(rows: Sequence[Row], written: Events | None, apart: bool) -> list[Result]:
+    """The bounds on scale, by what was run; `apart`: the controller's processor time is known by itself."""
     by_hosts: dict[int, list[Row]] = {}
     for row in rows:
         if row.load.forks == FORKS and row.load.strategy == "linear" and row.load.slices == 1:
@@ -131,7 +129,8 @@ def results(rows: Sequence[Row], written: Events | None) -> list[Result]:
     found = []
     if by_hosts.get(100) and by_hosts.get(MOST):
         base = spread([row.per_host for row in by_hosts[100]]).median
-        found.append(Result(PER_HOST, spread([row.per_host / base for row in by_hosts[MOST]])))
+        ratios = spread([row.per_host / base for row in by_hosts[MOST]])
+        found.append(Result(PER_HOST, ratios) if apart else Result(PER_HOST, None, TOGETHER))
         peaks = [row.cost.peak / (1 << 30) for row in by_hosts[MOST] if row.cost.peak is not None]
         found.append(Result(MEMORY, spread(peaks)) if peaks else Result(MEMORY, None, "the kernel tells no peak"))
     else:
@@ -142,40 +141,39 @@ def results(rows: Sequence[Row], written: Events | None) -> list[Result]:
     return [*found, Result(EVENTS, Spread(beyond, beyond, beyond))]
 
 
-def shown(rows: Sequence[Row], written: Sequence[Events]) -> str:
-    """Tables for the terminal."""
+def shown(rows: Sequence[Row], written: Sequence[Events], apart: bool) -> str:
+    """Tables for the terminal; without processor times where they are not known `apart`."""
     form = "{:<46} {:>8} {:>14} {:>9} {:>9} {:>8}"
     lines = [form.format("converged pass, over empty", "wall s", "controller ms", "host ms", "tools ms", "MiB")]
     for row in rows:
         many = row.load.hosts
         each = (1000 * row.per_host, 1000 * row.cost.host / many, 1000 * row.cost.tools / many)
         wall, peak = f"{row.cost.wall - row.empty.wall:.1f}", (row.cost.peak or 0) >> 20
-        lines.append(form.format(row.load.name, wall, *(f"{value:.1f}" for value in each), peak or "-"))
+        times = (f"{value:.1f}" if apart else "-" for value in each)
+        lines.append(form.format(row.load.name, wall, *times, peak or "-"))
     for one in written:
-        lines.append(
-            f"a job over {one.hosts} hosts: {one.events} events, {one.size / one.hosts / 1000:.1f} kB of them a host, "
-            f"{one.results / 1000:.1f} kB of results a host"
-        )
+        each_host = f"{one.event_bytes / one.hosts / 1000:.1f} kB of them a host"
+        results = f"{one.result_bytes / 1000:.1f} kB of results a host"
+        lines.append(f"a job over {one.hosts} hosts: {one.events} events, {each_host}, {results}")
     return "\n".join(lines)
 
 
 def measured(
     bench: Bench, scratch: Path, loads: Sequence[Load], turns: int, told: Callable[[str], None]
 ) -> tuple[list[Row], list[Events], list[str]]:
-    """Every load so often, in turns, the events of two jobs, and why a run did not do what it was to."""
+    """All loads so often, in turns, the events of two jobs, and why a run did not do what it was to."""
     rows: list[Row] = []
     faults: list[str] = []
     for _turn in range(WARM):  # on hosts, too, that no case had
         bench.run(Case("warm", KIND, TREES, CONVERGE), TREES)
     for turn in range(turns):
         for load in loads:
-            if load.hosts < MOST or turn == 0:  # a thousand hosts take minutes: their spread is among themselves
-                told(f"turn {turn + 1} of {turns}: {load.name}")
-                try:
-                    rows.append(run(bench, load))
-                except Failed as fault:
-                    faults.append(str(fault).partition("\n")[0])
-                    told(f"FAILED: {fault}")
+            told(f"turn {turn + 1} of {turns}: {load.name}")
+            try:
+                rows.append(run(bench, load))
+            except Failed as fault:
+                faults.append(str(fault).partition("\n")[0])
+                told(f"FAILED: {fault}")
     return rows, [events(bench, scratch, hosts) for hosts in (10, 100)], faults
 
 

@@ -124,20 +124,21 @@ def _same(source: Path, target: Path) -> None:
         shutil.copy2(source, target)
 
 
-def converged_work(scratch: Path, trees: Path) -> str:
-    """A host on which the work is done by our sections."""
-    tree = fresh(str(trees / "ours"), "ours")
-    variables = {"bcd_converge_units": work.SECTIONS}
+def converged_work(scratch: Path, trees: Path, name: str, sections: dict[str, Any]) -> str:
+    """A host on which the work of these sections is done by us."""
+    tree = fresh(str(trees / name), name)
+    variables = {"bcd_converge_units": sections}
     play(scratch, tree, "bettercompute.bcd.converge", variables)
     SimulatedHost(tree).reboot()
     play(scratch, tree, "bettercompute.bcd.converge", variables)
     return tree
 
 
-def peers_work(scratch: Path, trees: Path, collections: str, book: str) -> str:
-    """A host on which the work is done as people write it."""
+def peers_work(scratch: Path, trees: Path, collections: str, books: tuple[str, ...]) -> str:
+    """A host on which the work of these plays is done as people write it."""
     tree = fresh(str(trees / "theirs"), "theirs")
-    play(scratch, tree, book, {}, collections)
+    for book in books:
+        play(scratch, tree, book, {}, collections)
     return tree
 
 

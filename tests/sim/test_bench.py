@@ -22,6 +22,7 @@ from tests.sim.tree import PROFILES, build
 WHY = rooms.refusal()
 pytestmark = [pytest.mark.newest_core, pytest.mark.skipif(bool(WHY), reason=WHY)]
 NOTHING = Case("nothing", "one", 1, command=":")
+SELDOM = Case("takes long", "one", 1, command=":", rounds=1)
 ASKS = Case("asks", "one", 1, command="lsmod", empty="nothing", says="Module")
 
 
@@ -45,7 +46,7 @@ def test_cases_are_measured_in_turns_and_programs_answer_as_recorded(
     said: list[str] = []
     with Bench(tmp_path, plays, {"one": Kind("one", {"one": tree}, {})}, groups) as held:
         held.record((NOTHING, ASKS))
-        costs = held.rounds((NOTHING, ASKS), 2, said.append)
+        costs = held.rounds((NOTHING, ASKS, SELDOM), 2, said.append)
         play, _out = held.run(Case("a play", "one", 1, "asks"), 1)
         assert stubs.asked(tree) == ["lsmod "]
         other = Case("other", "one", 1, command="modprobe nothing-that-was-asked")
@@ -56,7 +57,7 @@ def test_cases_are_measured_in_turns_and_programs_answer_as_recorded(
         with pytest.raises(Failed, match="did not say 'done'"):
             held.run(other._replace(command="echo", says="done"), 1)
     assert said == ["warm", "warm", "round 1 of 2", "round 2 of 2"]
-    assert [len(costs[case.name]) for case in (NOTHING, ASKS)] == [2, 2]
+    assert [len(costs[case.name]) for case in (NOTHING, ASKS, SELDOM)] == [2, 2, 1]
     assert all(cost.controller == cost.tools == 0 < cost.host for cost in costs["nothing"])
     assert all(0 < cost.tools < cost.wall and cost.host > 0 for cost in costs["asks"])
     assert play.controller > play.host > 0 < play.tools

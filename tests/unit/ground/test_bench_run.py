@@ -10,10 +10,11 @@ import subprocess
 import xml.etree.ElementTree
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
-from tests.bench import cases, figures, history, medians, quiet, scale, stubs
+from tests.bench import cases, figures, history, medians, quiet, run, scale, stubs, work
 from tests.bench.cases import Case
 from tests.bench.cgroups import Groups, NoGroups, hierarchies
 from tests.bench.figures import Figure, Result
@@ -86,16 +87,90 @@ def test_what_was_not_measured_is_told_and_holds_nothing() -> None:
     assert "not measured: not run: another" in figures.shown(found)
 
 
+def test_the_tables_say_of_each_bound_whether_it_is_met() -> None:
+    found = [result("good", 1.5, 2.0), result("bad", 2.5, 2.0), result("none", None, 2.0)]
+    assert [line.split()[-1] for line in figures.shown(found).splitlines()[1:3]] == ["met", "BROKEN"]
+    assert figures.table(found).splitlines()[2:] == [
+        "| good | at most 2 | 1.50 | 1.35 to 1.65 | - | met |",
+        "| bad | at most 2 | 2.50 | 2.25 to 2.75 | - | **broken** |",
+        "| none | at most 2 | - | - | - | not measured |",
+    ]
+
+
 def test_figures_speak_of_cases_that_there_are() -> None:
     known = {case.name: case for case in cases.cases("python3")}
-    named = {name for figure in figures.FIGURES for name in (figure.above, figure.below)}
+    named = {name for figure in (*figures.over(50), *figures.FIGURES) for name in (figure.above, figure.below)}
     assert named <= set(known)
     assert {case.empty for case in known.values() if case.empty} <= set(known)
 
 
+def test_figures_over_another_number_of_hosts_have_names_of_their_own() -> None:
+    """Else the history would have them for those over fifty."""
+    fewer, usual = figures.over(7), figures.over(50)
+    assert not {figure.name for figure in fewer} & {figure.name for figure in usual}
+    assert all("7 hosts" in figure.name for figure in fewer)
+    known = {case.name: case for case in cases.cases("python3", 7)}
+    named = {name for figure in fewer for name in (figure.above, figure.below)}
+    assert {known[name].hosts for name in named} == {7}
+    assert {known[known[name].empty].hosts for name in named} == {7}
+
+
+# The issue's table: what is compared, by its cases or its name, in which measure, and the bound.
+BOUNDS = {
+    ("role over 50 hosts", "trivial module over 50 hosts", "controller"): (1.25, False),
+    ("role over 50 hosts", "trivial module over 50 hosts", "host"): (1.5, False),
+    ("a task a unit over 50 hosts", "role over 50 hosts", "controller"): (9, True),
+    ("a task a unit over 50 hosts", "role over 50 hosts", "host"): (8, True),
+    ("30 sysctls by ansible.posix", "30 sysctls", "wall"): (25, True),
+    ("30 sysctls by ansible.posix", "30 sysctls", "host"): (28, True),
+    ("30 sysctls by ansible.posix", "30 sysctls as a section", "wall"): (25, True),
+    ("30 sysctls by ansible.posix", "30 sysctls as a section", "host"): (28, True),
+    ("the work by peers", "the work", "wall"): (18, True),
+    ("the work at first by peers", "the work at first", "wall"): (25, True),
+    ("one unit differs in single mode", "role over 1 host", "wall"): (1.1, False),
+    ("one unit differs in tasks mode", "role over 1 host", "wall"): (2.0, False),
+    ("role through the program over 8 hosts", "ping over 8 hosts", "host"): (0.4, False),
+    ("agent's idle pass", "python3 -c pass", "host"): (4, False),
+}
+
+
+def test_every_figure_has_the_bound_that_was_set() -> None:
+    found = {
+        (one.above, one.below, one.measure): (one.bound, one.least) for one in (*figures.over(50), *figures.FIGURES)
+    }
+    assert found == BOUNDS
+    others = (scale.PER_HOST, scale.MEMORY, scale.EVENTS, figures.EIGHT_GPUS)
+    assert [(one.bound, one.unit, one.least) for one in others] == [
+        (1.15, "times", False),
+        (1.0, "GiB", False),
+        (10, "events", False),
+        (4, "processes", False),
+    ]
+
+
+def test_whole_runs_are_compared_where_one_unit_differs_and_nowhere_else() -> None:
+    every = (*figures.over(50), *figures.FIGURES)
+    assert {one.above for one in every if not one.over_empty} == {name for name, *_rest in BOUNDS if "differs" in name}
+
+
+def test_the_same_work_is_modules_parameters_and_pools_and_a_boot_argument_by_itself() -> None:
+    assert set(work.SECTIONS) == {"kernel-modules", "sysctl", "hugepages"}
+    assert (len(work.MODULES), len(work.WANTED), len(work.POOLS)) == (6, 30, 2)
+    used = [next(name for name in task if "." in name) for task in work.peer_tasks()]
+    look_and_write = ["ansible.builtin.command", "ansible.builtin.shell"]
+    assert used == ["community.general.modprobe", "ansible.posix.sysctl", *look_and_write]
+    used = [next(name for name in task if "." in name) for task in work.argument_tasks()]
+    assert used == ["ansible.builtin.lineinfile", "ansible.builtin.command"]
+
+
 def test_picked_cases_bring_the_empty_ones_that_they_stand_over() -> None:
     picked = cases.pick(cases.cases("python3"), "sysctls")
-    assert [case.name for case in picked] == ["empty over 1 host", "30 sysctls", "30 sysctls by ansible.posix"]
+    assert [case.name for case in picked] == [
+        "empty over 1 host",
+        "30 sysctls",
+        "30 sysctls as a section",
+        "30 sysctls by ansible.posix",
+    ]
 
 
 def test_each_case_can_be_picked_by_its_whole_name() -> None:
@@ -143,9 +218,44 @@ def test_scale_is_judged_by_the_controllers_time_a_host() -> None:
         scale.Row(scale.Load(100), Cost(9.0, 5.0, 0.0, 0.0, 1 << 29), empty),
         scale.Row(scale.Load(1000), Cost(90.0, 49.0, 0.0, 0.0, 1 << 30), empty),
     ]
-    per_host, memory, events = scale.results(rows, scale.Events(100, 204, 1, 1.0))
+    per_host, memory, events = scale.results(rows, scale.Events(100, 204, 1, 1.0), apart=True)
     assert [result.measured and result.measured.median for result in (per_host, memory, events)] == [1.2, 1.0, 4.0]
     assert [result.holds for result in (per_host, memory, events)] == [False, True, True]
+
+
+def test_scale_without_control_groups_judges_no_time_of_the_controllers() -> None:
+    """It would have the hosts' in it."""
+    rows = [scale.Row(scale.Load(many), cost(many, many), cost(1.0, 1.0)) for many in (100, 1000)]
+    per_host, memory, events = scale.results(rows, scale.Events(100, 204, 1, 1.0), apart=False)
+    assert [result.holds for result in (per_host, memory, events)] == [None, None, True]
+    assert "no control groups" in per_host.why
+    shown = scale.shown(rows, [], apart=False).splitlines()[1]
+    assert shown.split()[-5:] == ["99.0", "-", "-", "-", "-"]
+    with_times = scale.shown(rows, [], apart=True).splitlines()[1]
+    assert with_times.split()[-5:] == ["99.0", "990.0", "0.0", "0.0", "-"]
+
+
+def test_the_grid_has_every_number_of_hosts_with_all_forks_and_strategies() -> None:
+    grid = {(one.hosts, one.forks, one.strategy) for one in scale.ALL if one.slices == 1}
+    strategies = ("linear", "free", "host_pinned")
+    assert grid == {(many, forks, how) for many in (1, 10, 100, 1000) for forks in (10, 50) for how in strategies}
+    assert {one.hosts for one in scale.ALL if one.slices > 1} == {100, 1000}
+
+
+def test_numbers_of_hosts_are_run_in_turns(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    ran: list[int] = []
+    monkeypatch.setattr(scale, "run", lambda _bench, load: ran.append(load.hosts))
+    monkeypatch.setattr(scale, "events", lambda *_given: None)
+    scale.measured(Mock(), tmp_path, scale.BOUNDED, 2, lambda _said: None)
+    assert ran == [100, 1000, 100] * 2
+
+
+def test_what_a_job_writes_is_kept_in_bytes() -> None:
+    kept = scale.document([], [scale.Events(10, 24, 30_000, 1_500.0)])
+    assert kept["events"] == [{"hosts": 10, "events": 24, "event_bytes": 30_000, "result_bytes": 1_500.0}]
+    assert "24 events, 3.0 kB of them a host, 1.5 kB of results a host" in scale.shown(
+        [], [scale.Events(10, 24, 30_000, 1_500.0)], apart=True
+    )
 
 
 # -- programs that answer at once
@@ -281,7 +391,8 @@ def result(name: str, value: float | None, bound: float) -> Result:
 def test_the_history_grows_by_a_line_a_run_and_its_picture_has_every_figure(tmp_path: Path) -> None:
     for turn in range(3):
         found = history.document([result("a < b & c", 1.0 + turn, 2.0), result("never", None, 1.0)])
-        history.keep(tmp_path, {"time": f"2026-01-0{turn + 1}T00:00:00Z", "commit": "abc", "figures": found})
+        whole = {"time": f"2026-01-0{turn + 1}T00:00:00Z", "commit": "abc", "rounds": 3, "figures": found}
+        history.keep(tmp_path, whole)
     runs = history.read(tmp_path / "history.jsonl")
     assert [run["figures"][0]["holds"] for run in runs] == [True, True, False]
     assert json.loads((tmp_path / "2026-01-01T000000Z.json").read_text())["figures"] == runs[0]["figures"]
@@ -291,6 +402,25 @@ def test_the_history_grows_by_a_line_a_run_and_its_picture_has_every_figure(tmp_
     texts = [text.text for text in picture.iter(f"{space}text")]
     assert {"a < b & c", "never", "not measured yet"} <= set(texts)
     assert [dot.get("fill") for dot in picture.iter(f"{space}circle")] == ["#246", "#246", "#c22"]
+
+
+def test_a_run_is_of_the_commit_at_which_it_began(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The collection is copied first; what is committed while it is measured is in no figure."""
+    commits = ["began"]
+    picked = [case.name for case in cases.pick(cases.cases("python3"), "30 sysctls as") if not case.peers]
+
+    def measured(*_given: object) -> dict[str, Any]:
+        commits.append("ended")
+        costs = {name: [cost(1.0), cost(1.0)] for name in picked}
+        return {"costs": costs, "apart": True, "rows": [], "events": [], "faults": [], "anew": {}, "never": {}}
+
+    monkeypatch.setattr(run, "commit", lambda: commits[-1])
+    monkeypatch.setattr(run, "measured", measured)
+    monkeypatch.setattr(run, "refusal", lambda: "")
+    monkeypatch.setattr(run, "OUT", tmp_path)
+    assert run.main(["--cases", "30 sysctls as", "--rounds", "2"]) == 0
+    (line,) = history.read(tmp_path / "history.jsonl")
+    assert (line["commit"], line["rounds"], commits) == ("began", 2, ["began", "ended"])
 
 
 def test_a_line_that_was_cut_off_is_left_out(tmp_path: Path) -> None:

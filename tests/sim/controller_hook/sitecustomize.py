@@ -2,7 +2,8 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Only the tests put this on PYTHONPATH, where they start Ansible: what it built of a module is kept for the next run
-(tests/sim/archives.py). Nothing but one module of Ansible's is touched, and nothing is imported before that is.
+(tests/sim/archives.py), and so is what the modules compile that it runs on this machine (hook/sim_compiled.py). Nothing
+but one module of Ansible's is touched.
 """
 
 from __future__ import annotations
@@ -54,3 +55,9 @@ class Finder:
 
 
 sys.meta_path.insert(0, Finder())
+sys.path.append(os.path.join(TOP, "tests", "sim", "hook"))
+try:
+    import sim_compiled  # type: ignore[import-not-found]  # it lies in that directory, which no package leads to
+finally:
+    sys.path.pop()
+sim_compiled.keep_in(os.path.join(TOP, ".build", "compiled"))

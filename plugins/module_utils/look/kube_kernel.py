@@ -8,41 +8,26 @@ from __future__ import annotations
 from ..core.host import Host
 from ..core.unknown import later
 from ..plan.kube_kernel import ALIAS, BELOW, IPV6, KEYS, MODULES, MODULES_FILE, SYSCTL_FILE, Kernel
-from .kernel import release
 from .modprobe import modprobe_rivals
 from .sysctl import live, rivals
 
 
 def kernel(host: Host) -> Kernel:
     """Our files, the modules and the parameters, and who has another say of them at a boot."""
-    shown = release(host)
-    modules = {name: _module(host, name, shown) for name in MODULES}
-    return Kernel(
+    now = Kernel(
         modules_file=host.file(MODULES_FILE),
         sysctl_file=host.file(SYSCTL_FILE),
-        modules=modules,
+        modules={name: "there" for name in MODULES if host.exists(f"/sys/module/{name}")},
         live={key.path: later(live, host, key.path) for key in KEYS},
         rivals=rivals(host, frozenset(key.path for key in (*KEYS, ALIAS)), SYSCTL_FILE),
         blocked=_blocked(host),
         ipv6=host.exists(IPV6),
-        release=shown,
-        extra=_extra(host, shown) if "missing" in modules.values() else "",
     )
+    if len(now.modules) == len(MODULES) and all(value is not None for value in now.live.values()):
+        return now
+    from .kube_modules import with_release
 
-
-def _module(host: Host, name: str, release_: str) -> str:
-    """Of a module: "there", "loadable", "missing", or "gone" with all modules of this release (see Kernel)."""
-    if host.exists(f"/sys/module/{name}"):
-        return "there"
-    from .kube_modules import module
-
-    return module(host, name, release_)
-
-
-def _extra(host: Host, release_: str) -> str:
-    from .kube_modules import extra
-
-    return extra(host, release_)
+    return with_release(host, now)
 
 
 def _blocked(host: Host) -> tuple[str, ...]:

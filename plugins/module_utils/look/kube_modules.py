@@ -7,11 +7,20 @@ from __future__ import annotations
 
 from ..core.errors import NotKnownYet
 from ..core.host import Host
-from ..plan.kube_kernel import BRIDGE
+from ..plan.kube_kernel import BRIDGE, MODULES, Kernel
+from .kernel import release
 from .os_release import distribution
 
 
-def module(host: Host, name: str, release_: str) -> str:
+def with_release(host: Host, now: Kernel) -> Kernel:
+    """The snapshot with the running kernel's release, and what that has of the modules that are not loaded."""
+    shown = release(host)
+    modules = {name: now.modules.get(name) or _module(host, name, shown) for name in MODULES}
+    extra = _extra(host, shown) if "missing" in modules.values() else ""
+    return now._replace(modules=modules, release=shown, extra=extra)
+
+
+def _module(host: Host, name: str, release_: str) -> str:
     """Of a module that is not loaded: "there" where it is built in, "loadable", "missing", or "gone" with all modules
     of this release (see Kernel)."""
     if name == "br_netfilter" and _has_bridge(host):
@@ -44,7 +53,7 @@ def _lists(dependencies: str, name: str) -> bool:
     return any(path.rpartition("/")[2].partition(".ko")[0].replace("-", "_") == name for path in paths)
 
 
-def extra(host: Host, release_: str) -> str:
+def _extra(host: Host, release_: str) -> str:
     """The package with more modules for the running kernel: Red Hat's and Fedora's, Ubuntu's; Debian has all in one."""
     found = distribution(host)
     if found.family in ("rhel", "fedora"):

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from ..core.host import Host
 from ..plan.distribution import Distribution, parse_os_release
-from .read_only_root import root_is_read_only
 
 OSTREE = "/run/ostree-booted"
 TRANSACTIONAL = "transactional-update"
@@ -30,6 +29,10 @@ def image(host: Host) -> str:
     if host.exists(OSTREE):
         return "rpm-ostree"
     # Leap and SLES may have the tool installed while their root is writable: only a read-only root needs it.
-    if host.which(TRANSACTIONAL) and host.sight(root_is_read_only):
-        return TRANSACTIONAL
-    return ""
+    return TRANSACTIONAL if host.which(TRANSACTIONAL) and _has_read_only_root(host) else ""
+
+
+def _has_read_only_root(host: Host) -> bool:
+    from .read_only_root import root_is_read_only
+
+    return bool(host.sight(root_is_read_only))

@@ -8,10 +8,9 @@ from __future__ import annotations
 from ..core.host import Host
 from ..plan.fstab import FSTAB, MARK, swap_lines
 from ..plan.kube_seen import KUBELET_CONFIG
-from ..plan.swap import SERVICES, TARGET, ZRAM_FILE, Swap, SwapUnit
+from ..plan.swap import SERVICES, SWAPS, TARGET, ZRAM_FILE, Swap, SwapUnit
 from ..plan.swap_record import RECORD, Record, parse_record
 from ..plan.systemd_asks import FOLDER, FOLDERS
-from .swaps import SWAPS, without_use
 from .systemd import systemd
 
 TYPE_CHECKING = False
@@ -35,7 +34,7 @@ def swap(host: Host, is_wanted: bool) -> Swap:
     record_file = host.file(RECORD)
     record = parse_record(record_file.text) if record_file else Record()
     zram = _zram(host) if manager.running else ()
-    areas = _areas(host.sight(without_use) if is_wanted else host.read(SWAPS) or "")
+    areas = _areas(_without_use(host) if is_wanted else host.read(SWAPS) or "")
     ends = _ends(host, fstab, record) if is_wanted or areas else {}
     return Swap(
         areas=areas,
@@ -64,6 +63,12 @@ def allowed(host: Host) -> bool:
     from ..plan.kubelet_swap import fails_on_swap
 
     return not fails_on_swap(config)
+
+
+def _without_use(host: Host) -> str:
+    from .swaps import without_use
+
+    return str(host.sight(without_use))
 
 
 def _areas(text: str) -> tuple[Area, ...]:

@@ -43,7 +43,7 @@ class Kernel(NamedTuple):
 
     `modules` says of each module whether it is "there" (loaded or built in), "loadable", or "missing" among the modules
     of this `release` of the kernel; "gone" where this release has no modules on disk at all. `extra` names the package
-    with more modules for it, as far as the distribution has one.
+    with more modules for it, as far as the distribution has one. Both are looked at only where something is missing.
     """
 
     modules_file: File | None

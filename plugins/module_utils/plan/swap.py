@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from .swap_areas import Area
 
 UNIT = "k8s-join"
+SWAPS = "/proc/swaps"
 TARGET = "swap.target"
 ZRAM_FILE = "/etc/systemd/zram-generator.conf.d/zz-bcd-k8s.conf"
 # Services that turn swap on by a program of theirs, and how the paths of what they turn on begin.

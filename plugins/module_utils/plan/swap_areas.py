@@ -10,7 +10,6 @@ from typing import NamedTuple
 
 from .fstab_swap import plain
 
-SWAPS = "/proc/swaps"
 SWAPS_HEADER = "Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority\n"
 
 

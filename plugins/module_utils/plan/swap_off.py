@@ -10,8 +10,8 @@ from ..core.step import Effect, fail, run, write
 from .files import keep
 from .fstab import FSTAB, swap_lines
 from .fstab_swap import nodes, sources, turned_off
-from .swap import SERVICES, TARGET, UNIT, ZRAM_FILE, Swap, SwapUnit, zram_text
-from .swap_areas import SWAPS, SWAPS_HEADER, Area
+from .swap import SERVICES, SWAPS, TARGET, UNIT, ZRAM_FILE, Swap, SwapUnit, zram_text
+from .swap_areas import SWAPS_HEADER, Area
 from .swap_record import BOOT, HAND, RECORD, Record, Was, render_record
 from .systemd import control, reload
 from .systemd_seen import RELOAD

@@ -10,8 +10,8 @@ from ..core.step import Effect, Step, command_line, fail, remove, run, write
 from .files import drop
 from .fstab import FSTAB
 from .fstab_swap import left_off, turned_on
-from .swap import SERVICES, TARGET, UNIT, ZRAM_FILE, Swap
-from .swap_areas import SWAPS, SWAPS_HEADER, Area
+from .swap import SERVICES, SWAPS, TARGET, UNIT, ZRAM_FILE, Swap
+from .swap_areas import SWAPS_HEADER, Area
 from .swap_off import odd
 from .swap_record import RECORD, Was
 from .systemd import control, reload

@@ -44,16 +44,9 @@ def answered(host: Host, *arguments: str, timeout: float = TIMEOUT, silent: bool
     answer = ask(host, *arguments, timeout=timeout)
     if is_plain(answer):
         return answer.out
-    from .smi_faults import tells_of_the_dead, unanswered
+    from .smi_faults import judged
 
-    if answer.rc in (0, 6) and NO_GPU.fullmatch(answer.out.strip()) and not tells_of_the_dead(answer):
-        return ""
-    fault = unanswered(host, answer, arguments)
-    if fault:
-        raise fault
-    if not (silent or answer.out.strip()):
-        raise StepFailed(f"nvidia-smi {' '.join(arguments)} prints nothing: see the kernel's log")
-    return answer.out
+    return judged(host, answer, arguments, silent)
 
 
 def query(host: Host, fields: tuple[str, ...], gpu: str = "", timeout: float = TIMEOUT) -> Rows:
@@ -103,18 +96,13 @@ def _asked(host: Host, fields: tuple[str, ...], gpu: str, timeout: float) -> Row
 
 def _checked(rows: Rows, gpu: str) -> Rows:
     """The rows, which must be the one GPU's, or all: none may be missing between them, as far as the fields tell."""
-    if gpu:
-        if len(rows) != 1:
-            raise StepFailed(
-                f"nvidia-smi shows {len(rows)} GPUs for -i {gpu}, not one: look at the kernel's log for it"
-            )
+    places = [{"count": str(len(rows)), "index": str(at)} for at in range(len(rows))]
+    told = [{key: row.get(key, place[key]) for key in place} for row, place in zip(rows, places)]
+    if len(rows) == 1 if gpu else told == places:
         return rows
-    if any("count" in row and row["count"] != str(len(rows)) for row in rows):
-        raise StepFailed(f"nvidia-smi counts {rows[0]['count']} GPUs and shows {len(rows)}: see the kernel's log")
-    indexes = [row["index"] for row in rows if "index" in row]
-    if indexes and indexes != [str(at) for at in range(len(rows))]:
-        raise StepFailed(f"nvidia-smi shows the GPUs {', '.join(indexes)}, with a gap: see the kernel's log")
-    return rows
+    from .smi_faults import not_whole
+
+    raise not_whole(rows, gpu)
 
 
 def parse_csv(text: str, fields: tuple[str, ...]) -> Rows:

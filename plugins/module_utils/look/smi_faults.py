@@ -10,6 +10,7 @@ import re
 from ..core.errors import SEEN_AS_ROOT, NotKnownYet, NotReady, StepFailed, Unreadable
 from ..core.host import Host
 from ..core.plan import Answer
+from .smi import NO_GPU, Rows
 
 LIBRARY = re.compile(r"^NVML library version: (\S+)$", re.MULTILINE)
 # What is missing, by exit status and by text: both are the driver's to bring.
@@ -57,6 +58,28 @@ def quoted(text: str) -> str:
     """A text of nvidia-smi for a message, on one line and no longer than a few of them."""
     plain = " ".join(text.split())
     return repr(plain if len(plain) <= 300 else plain[:300] + "...")
+
+
+def judged(host: Host, answer: Answer, arguments: tuple[str, ...], silent: bool) -> str:
+    """What an answer prints that is not plainly one, as `look.smi.answered` has it; raises the fault that it is."""
+    if answer.rc in (0, 6) and NO_GPU.fullmatch(answer.out.strip()) and not tells_of_the_dead(answer):
+        return ""
+    fault = unanswered(host, answer, arguments)
+    if fault:
+        raise fault
+    if not (silent or answer.out.strip()):
+        raise StepFailed(f"nvidia-smi {' '.join(arguments)} prints nothing: see the kernel's log")
+    return answer.out
+
+
+def not_whole(rows: Rows, gpu: str) -> StepFailed:
+    """The fault of rows that are not the one GPU's, or not all that there are."""
+    if gpu:
+        return StepFailed(f"nvidia-smi shows {len(rows)} GPUs for -i {gpu}, not one: look at the kernel's log for it")
+    if any("count" in row and row["count"] != str(len(rows)) for row in rows):
+        return StepFailed(f"nvidia-smi counts {rows[0]['count']} GPUs and shows {len(rows)}: see the kernel's log")
+    indexes = [row["index"] for row in rows if "index" in row]
+    return StepFailed(f"nvidia-smi shows the GPUs {', '.join(indexes)}, with a gap: see the kernel's log")
 
 
 def unanswered(host: Host, answer: Answer, arguments: tuple[str, ...]) -> Exception | None:

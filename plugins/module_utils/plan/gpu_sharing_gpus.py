@@ -8,8 +8,7 @@ from __future__ import annotations
 from ..core.errors import NotReady, Refused, StepFailed
 from ..core.plan import Past, Todo
 from ..core.unknown import is_known
-from .gpu import LACKING, Gpu, value
-from .gpu_generations import generation
+from .gpu import LACKING, MODES, Gpu, value
 from .gpu_sharing_seen import Card, Now
 from .gpu_sharing_service import Share
 from .mig_applied import is_to_have_mig
@@ -30,7 +29,7 @@ def shares(todo: Todo, now: Now, past: Past, replicas: int) -> tuple[tuple[Share
     found = []
     dead = []
     with_mig = []
-    old = [str(gpu.index) for gpu, _card in now.gpus if generation(gpu.name) in BEFORE_VOLTA]
+    old = [str(gpu.index) for gpu, card in now.gpus if _is_before_volta(gpu, card)]
     for gpu, card in now.gpus:
         if is_known(card) and _has_mig(gpu, card, now, past):
             with_mig.append(str(gpu.index))
@@ -51,6 +50,15 @@ def shares(todo: Todo, now: Now, past: Past, replicas: int) -> tuple[tuple[Share
     if with_mig:
         todo.note(f"MPS leaves out GPU(s) {', '.join(with_mig)}, which have or are to have MIG")
     return tuple(found), tuple(dead)
+
+
+def _is_before_volta(gpu: Gpu, card: Card) -> bool:
+    """Whether the GPU's name tells that; of one that can have MIG it is not asked."""
+    if is_known(card) and card.mig in MODES:
+        return False
+    from .gpu_generations import generation
+
+    return generation(gpu.name) in BEFORE_VOLTA
 
 
 def _has_mig(gpu: Gpu, card: Card, now: Now, past: Past) -> bool:

@@ -36,8 +36,8 @@ OPTIONS = ("units", "wire_units", "known", "generation", "signed_spec", "secrets
 BUDGET = {
     "": 75500,
     "a turn": 33000,
-    "kernel-modules": 34500,
-    "sysctl": 21600,
+    "kernel-modules": 34250,
+    "sysctl": 19500,
     "hugepages": 49500,
     "cpu": 50250,
     "iommu": 47250,

@@ -26,7 +26,7 @@ pytestmark = pytest.mark.exhaustive
 OPTIONS = ("units", "wire_units", "known", "generation", "signed_spec", "secrets", "node_id", "site", "only", "label")
 # Bytes of the project's files that a quiet pass imports for k8s-join beside what every pass does, and for both units in
 # all. It is many concerns in one: packages, kernel, swap, containerd, a membership, a kubelet, a Node.
-ALONE, WORKER = 214500, 392500
+ALONE, WORKER = 173500, 341000
 
 PODS = "/var/lib/kubelet/pod-resources/kubelet.sock"
 
@@ -150,5 +150,18 @@ def test_a_quiet_pass_over_a_worker_imports_little(cluster: Cluster) -> None:
         "look.swap_sources",
         "look.kube_modules",
         "plan.sysctl",
+        "plan.packages",
+        "plan.packages_apt",
+        "plan.systemd",
+        "plan.kernel_parameter_words",
+        "plan.kernel_parameter_rivals",
+        "plan.swap_areas",
+        "plan.fstab_swap",
+        "plan.containerd_kube_unfit",
+        "plan.containerd_kube_service",
+        "plan.kube_membership_write",
+        "plan.kubelet_cgroups",
+        "look.kubelet_log",
+        "look.kube_programs",
     }
     assert for_others & {*told["files"]} == set()

@@ -30,16 +30,38 @@ def needs_ansible(path: Path) -> bool:
     return path.parent.name == "front" and any(words in path.read_text(encoding="utf-8") for words in NEEDS_ANSIBLE)
 
 
-def python(code: str) -> subprocess.CompletedProcess[str]:
+def python(code: str, given: str = "") -> subprocess.CompletedProcess[str]:
     """Run the code in a fresh interpreter that finds the collection and no installed package."""
     argv = [sys.executable, "-S", "-c", f"import sys; sys.path.insert(0, {str(TOP / '.build')!r}); {code}"]
-    return subprocess.run(argv, capture_output=True, text=True, check=False)
+    return subprocess.run(argv, input=given, capture_output=True, text=True, check=False)
 
 
-@pytest.mark.parametrize("name", module_names())
-def test_each_file_imports_with_the_standard_library_alone(name: str) -> None:
-    done = python(f"import {name}")
-    assert done.returncode == 0, done.stderr
+# Of the names on its standard input, those that a process cannot import that has none of ours yet.
+EACH_ALONE = """
+import os, traceback
+import hashlib, json, re, ssl, subprocess, tempfile, typing  # of the standard library what most would import anew
+for name in sys.stdin.read().split():
+    child = os.fork()
+    if not child:
+        try:
+            __import__(name)
+        except BaseException:
+            print(name, traceback.format_exc(), flush=True)
+        os._exit(0)
+    if os.waitpid(child, 0)[1]:
+        print(name, "ended its process")
+"""
+
+
+def test_each_file_imports_with_the_standard_library_alone() -> None:
+    done = python(EACH_ALONE, " ".join(module_names()))
+    assert (done.returncode, done.stdout) == (0, ""), done.stderr
+
+
+def test_what_cannot_be_imported_is_named() -> None:
+    done = python(EACH_ALONE, f"{ROOM}.core.host {ROOM}.core.missing pytest no_such_package")
+    failed = [line.split(maxsplit=1)[0] for line in done.stdout.splitlines() if "Traceback" in line]
+    assert failed == [f"{ROOM}.core.missing", "pytest", "no_such_package"]
 
 
 @pytest.mark.parametrize("name", [name for name in module_names() if f"{ROOM}.units." in name])

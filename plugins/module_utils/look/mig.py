@@ -18,17 +18,15 @@ from ..plan.mig import ComputeInstance, GpuInstance
 from .smi import ask, is_plain
 
 if TYPE_CHECKING:
-    from ..plan.mig import Offered, Placements
+    from ..plan.mig_offered import Offered, Placements
 
 Row = TypeVar("Row")
 
 GPU_INSTANCE = re.compile(r"\|\s+(\d+)\s+MIG (\S+)\s+(\d+)\s+(\d+)\s+(\d+):(\d+)\s*\|")
 COMPUTE_INSTANCE = re.compile(r"\|\s+(\d+)\s+(\d+)\s+MIG (\S+)\s+(\d+)\*?\s+(\d+)\s+(\d+):(\d+)\s*\|")
 BORDER = re.compile(r"\+-+\+")
+HEADING = re.compile(r"\| *[A-Z].*\|")
 RULE = re.compile(r"\|=+\|")
-NONE_FOUND = re.compile(r"No (?:GPU|compute) instances found: Not Found")
-# MIG mode is off, or the GPU has no MIG: exit status 6 up to R535, 0 since 550.
-NO_MIG = re.compile(r"No MIG-(?:enabled|supported) devices found\.")
 
 
 class Tables:
@@ -68,7 +66,11 @@ class Tables:
         seen = self._seen[what]
         if seen is not None and not seen:
             return ()
-        return seen[gpu] if seen and gpu in seen else _listed(self._host, gpu, what, parse)
+        if seen and gpu in seen:
+            return seen[gpu]
+        from .mig_unlisted import of_one
+
+        return of_one(self._host, gpu, what, parse)
 
 
 def _of_all(
@@ -76,7 +78,7 @@ def _of_all(
 ) -> dict[int, tuple[Row, ...]] | None:
     """The rows of a listing by GPU, {} where no GPU has any; None where nvidia-smi does not list all GPUs at once."""
     try:
-        rows = _answered(host, ("mig", what), parse)
+        rows = answered(host, ("mig", what), parse)
     except StepFailed:
         return None
     found: dict[int, tuple[Row, ...]] = {}
@@ -85,37 +87,16 @@ def _of_all(
     return found
 
 
-def _listed(host: Host, gpu: int, what: str, parse: Callable[[str], tuple[tuple[int, Row], ...]]) -> tuple[Row, ...]:
-    """The rows of a listing of one GPU; () where there is none to list."""
-    return _of(gpu, _answered(host, ("mig", what, "-i", str(gpu)), parse))
-
-
-def _answered(
+def answered(
     host: Host, arguments: tuple[str, ...], parse: Callable[[str], tuple[tuple[int, Row], ...]]
 ) -> tuple[tuple[int, Row], ...]:
     """(GPU index, row) of a listing; () where nvidia-smi says that there is none to list."""
     answer = ask(host, *arguments)
     if is_plain(answer):
         return parse(answer.out)
-    from .smi_faults import tells_of_the_dead, unanswered
+    from .mig_unlisted import lists_nothing
 
-    said = answer.out.strip()
-    none = NO_MIG.fullmatch(said) or NONE_FOUND.fullmatch(said)
-    if answer.rc in (0, 6) and none and not tells_of_the_dead(answer):
-        return ()
-    fault = unanswered(host, answer, arguments)
-    if fault:
-        raise fault
-    return parse(answer.out)
-
-
-def _of(asked: int, found: tuple[tuple[int, Row], ...]) -> tuple[Row, ...]:
-    """The rows, which must be the asked GPU's."""
-    shown = {index for index, _row in found}
-    if shown - {asked}:
-        listed = ", ".join(str(index) for index in sorted(shown))
-        raise StepFailed(f"nvidia-smi mig -i {asked} lists GPU {listed}: look again once no GPU comes or goes")
-    return tuple(row for _index, row in found)
+    return () if lists_nothing(host, answer, arguments) else parse(answer.out)
 
 
 def parse_lgi(text: str) -> tuple[tuple[int, GpuInstance], ...]:
@@ -140,28 +121,14 @@ def table_rows(text: str, title: str, shapes: tuple[re.Pattern[str], ...]) -> li
     `shapes` are a row's lines; what the first captures is the row. A table has at least one.
     """
     lines = text.rstrip().splitlines()
-    if not lines:
-        raise StepFailed(f"nvidia-smi mig prints nothing, not even a table of {title.rstrip(':')}")
-    rule = next((at for at, line in enumerate(lines) if RULE.fullmatch(line)), None)
-    if rule is None or rule < 3 or not BORDER.fullmatch(lines[0]) or lines[1].strip("| ") != title:
-        raise StepFailed(f"nvidia-smi mig prints {_said(text)}, not a table of {title.rstrip(':')}")
-    for line in lines[2:rule]:
-        if not re.fullmatch(r"\| *[A-Z].*\|", line):
-            raise StepFailed(f"nvidia-smi mig prints {_said(line)} above its table of {title.rstrip(':')}")
-    rows = []
+    rule = next((at for at, line in enumerate(lines) if RULE.fullmatch(line)), 0)
     whole = (*shapes, BORDER)
-    for at, line in enumerate(lines[rule + 1 :]):
-        found = whole[at % len(whole)].fullmatch(line)
-        if not found:
-            raise StepFailed(f"nvidia-smi mig prints {_said(line)} in its table of {title.rstrip(':')}")
-        if at % len(whole) == 0:
-            rows.append(found.groups())
-    if not rows or (len(lines) - rule - 1) % len(whole):
-        raise StepFailed(f"nvidia-smi mig ends its table of {title.rstrip(':')} with {_said(lines[-1])}")
-    return rows
+    found = [whole[at % len(whole)].fullmatch(line) for at, line in enumerate(lines[rule + 1 :])]
+    headed = rule >= 3 and BORDER.fullmatch(lines[0]) and lines[1].strip("| ") == title
+    if headed and all(map(HEADING.fullmatch, lines[2:rule])) and found and len(found) % len(whole) == 0:
+        rows = [line.groups() for line in found[:: len(whole)] if line]
+        if all(found):
+            return rows
+    from .mig_unlisted import no_table
 
-
-def _said(text: str) -> str:
-    from .smi_faults import quoted
-
-    return quoted(text)
+    raise no_table(text, title, whole)

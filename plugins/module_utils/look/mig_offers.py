@@ -8,7 +8,8 @@ from __future__ import annotations
 import re
 
 from ..core.errors import StepFailed
-from ..plan.mig import Offered, Placements, parse_profile
+from ..plan.mig import parse_profile
+from ..plan.mig_offered import Offered, Placements
 from .mig import table_rows
 from .smi_faults import quoted
 

@@ -12,19 +12,20 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..core.errors import Refused, StepFailed
+from ..core.errors import StepFailed
+
+if TYPE_CHECKING:
+    from .mig_offered import Offered
 
 PROFILE = re.compile(r"(?:([0-9]+)c\.)?([0-9]+)g\.([0-9]+)gb((?:[+-][a-z][a-z0-9.]*)?)")
-ATTRIBUTES = ("", "+me", "+gfx", "+me.all", "-me")
 # The sizes of compute instances that a GPU instance of so many slices takes; `nvidia-smi mig -lcip` says so too, but
 # only of an instance that exists.
 COMPUTE = {1: (1,), 2: (1, 2), 3: (1, 2, 3), 4: (1, 2, 4), 7: (1, 2, 3, 4, 7)}
 OFF, EMPTY, ALL, LISTED = "off", "empty", "all", "listed"
-ITEM = re.compile(r"(?P<name>[^:]*?)(?:\s*:\s*(?P<count>[0-9]{1,3}))?")
-PLAIN = re.compile(r"(?:[0-9]+c\.)?[0-9]+g\.[0-9]+gb")
+PLAIN = re.compile(r"(?P<name>(?:[0-9]+c\.)?[0-9]+g\.[0-9]+gb)(?::(?P<count>[0-9]{1,3}))?")  # of a list's items
 
 
 class Profile(NamedTuple):
@@ -34,24 +35,6 @@ class Profile(NamedTuple):
     compute: int  # as many as there are slices where the name says nothing
     memory_gb: int
     attribute: str  # "", "+me", "+gfx", "+me.all", "-me"
-
-
-class Offered(NamedTuple):
-    """One row of `nvidia-smi mig -lgip`; free and total are 0 of n while MIG mode is off."""
-
-    id: int
-    profile: Profile
-    name: str
-    free: int
-    total: int
-
-
-class Placements(NamedTuple):
-    """One line of `nvidia-smi mig -lgipp`: where instances of the profile may start, and how many units they take."""
-
-    profile_id: int
-    starts: tuple[int, ...]
-    size: int
 
 
 class GpuInstance(NamedTuple):
@@ -102,67 +85,36 @@ def parse_layout(given: Any, where: str) -> Layout:
 
     The word off, unquoted in YAML, arrives as false.
     """
-    if given is False:
-        return Layout(OFF)
-    if isinstance(given, Mapping):
-        return _listed([(_item(str(name), where), _count(name, count, where)) for name, count in given.items()], where)
-    if not isinstance(given, str):
-        raise Refused(f"{where} is {given!r}: give a layout such as all-1g.10gb, 3g.40gb,1g.10gb:4, or off")
-    text = given.strip()
+    layout = _plain(given.strip()) if isinstance(given, str) else None
+    if layout is None:
+        from .mig_grammar import read
+
+        return read(given, where)
+    return layout
+
+
+def _plain(text: str) -> Layout | None:
+    """The layout of a text as most are: a word, or profiles without attributes; None for any other, right or wrong."""
     if text in (OFF, EMPTY):
         return Layout(text)
-    if text.startswith("all-"):
-        return Layout(ALL, ((_item(text[len("all-") :], where), 0),))
-    return _listed([_counted(item, where) for item in _items(text, where)] if text else [], where)
-
-
-def _items(text: str, where: str) -> list[str]:
-    """The items of a list: joined by commas, or by + where no profile has an attribute that begins so."""
-    items = re.split(r"[,+]", text)
-    if all(PLAIN.fullmatch(item.partition(":")[0].strip()) for item in items):
-        return items
-    items = text.split(",")
-    for item in items:
-        if item.count("+") > 1 or re.search(r"\+\s*(?:\d+c\.)?\d+g\.", item):
-            raise Refused(f"{where} has {item.strip()!r}: beside a profile with an attribute, join profiles by commas")
-    return items
-
-
-def _counted(item: str, where: str) -> tuple[Profile, int]:
-    found = ITEM.fullmatch(item.strip())
-    if not found:
-        raise Refused(f"{where} has {item.strip()!r}, which is no <profile> or <profile>:<count>: correct the layout")
-    count = int(found["count"] or 1)
-    return _item(found["name"], where), _count(item.strip(), count, where)
-
-
-def _count(name: Any, count: Any, where: str) -> int:
-    if not isinstance(count, int) or isinstance(count, bool) or not 1 <= count <= 999:
-        shown = "null" if count is None else repr(count)
-        raise Refused(f"{where} asks for {shown} of {name!r}: give a count from 1 on, or leave the profile out")
-    return count
-
-
-def _item(name: str, where: str) -> Profile:
-    """The profile of a name as a person writes it; raises Refused."""
-    profile = parse_profile(name.strip())
-    if profile is None or profile.attribute not in ATTRIBUTES or not (profile.slices and profile.memory_gb):
-        raise Refused(
-            f"{where} has {name.strip()!r}, which is no profile such as 3g.40gb, 1c.3g.40gb, 1g.10gb+me: see "
-            "nvidia-smi mig -lgip for those of a GPU"
-        )
-    if profile.compute not in COMPUTE.get(profile.slices, range(1, profile.slices + 1)):
-        raise Refused(f"{where} has {name.strip()!r}, and no compute instance has {profile.compute} of its slices")
-    return profile
-
-
-def _listed(devices: list[tuple[Profile, int]], where: str) -> Layout:
-    if not devices:
-        raise Refused(f"{where} is empty: give off, or the word empty for MIG mode without instances")
+    is_all = text.startswith("all-")
     counts: Counter[Profile] = Counter()
-    for profile, count in devices:
+    for item in text[len("all-") :].split(",") if is_all else text.split(","):
+        found = PLAIN.fullmatch(item)
+        profile = parse_profile(found["name"]) if found else None
+        if not found or profile is None or not is_one(profile):
+            return None
+        count = 0 if is_all else int(found["count"] or 1)
+        if (is_all and (counts or found["count"])) or not (is_all or count):
+            return None
         counts[profile] += count
-    return Layout(LISTED, largest_first(counts))
+    return Layout(ALL if is_all else LISTED, largest_first(counts))
+
+
+def is_one(profile: Profile) -> bool:
+    """Whether a GPU instance may be of so many slices and so much memory, and a device of it compute with so many."""
+    slices, compute = profile.slices, profile.compute
+    return slices > 0 and profile.memory_gb > 0 and compute in COMPUTE.get(slices, range(1, slices + 1))
 
 
 def largest_first(counts: Counter[Profile]) -> tuple[tuple[Profile, int], ...]:

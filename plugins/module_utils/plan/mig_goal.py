@@ -12,7 +12,8 @@ from itertools import combinations
 from typing import NamedTuple
 
 from ..core.errors import Refused, StepFailed
-from .mig import ALL, ComputeInstance, GpuInstance, Layout, Offered, Placements, Profile, known
+from .mig import ALL, ComputeInstance, GpuInstance, Layout, Profile, known
+from .mig_offered import Offered, Placements
 from .mig_placement import Grid, Kind, cells, grid_of, in_order, most, place, too_many
 from .mig_text import name_of, text_of
 from .unit_names import MIG_LAYOUT as UNIT

@@ -13,7 +13,8 @@ from .gpu import MODES, Gpu
 from .systemd_seen import Systemd, UnitFile
 
 if TYPE_CHECKING:
-    from .mig import ComputeInstance, GpuInstance, Offered, Placements
+    from .mig import ComputeInstance, GpuInstance
+    from .mig_offered import Offered, Placements
 
 QUERIED = smi.LAYOUTS
 

@@ -16,8 +16,8 @@ from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.mig import 
     COMPUTE,
     ComputeInstance,
     GpuInstance,
-    Placements,
 )
+from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.mig_offered import Placements
 from tests.captures import Command, session
 from tests.gpu.fake import GpuHost, gpu_host
 from tests.gpu.model import Fault, Machine

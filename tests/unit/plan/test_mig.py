@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -23,6 +24,7 @@ from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.mig import 
     parse_profile,
     shows,
 )
+from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.mig_grammar import read
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.mig_layout import check
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.mig_text import layout_of, name_of, text_of
 
@@ -52,6 +54,28 @@ def parse(given_layout: Any) -> Layout:
 )
 def test_lists_and_mappings(text: Any, devices: tuple[tuple[Profile, int], ...]) -> None:
     assert parse(text) == Layout("listed", devices)
+
+
+ITEMS = st.sampled_from(["1g.10gb", "3g.40gb", "1c.3g.40gb", "2c.1g.10gb", "0g.5gb", "1g.0gb", "1g.10gb+me", "", "off"])
+COUNTS = st.sampled_from(["", "", ":1", ":2", ":0", ":999", ":1000", ": 2", ":x"])
+TEXTS = st.builds(
+    lambda start, items, joint: start + joint.join(f"{name}{count}" for name, count in items),
+    st.sampled_from(["", "", "all-", " "]),
+    st.lists(st.tuples(ITEMS, COUNTS), max_size=3),
+    st.sampled_from([",", ",", "+", ", "]),
+)
+
+
+@given(TEXTS)
+def test_a_plain_layout_is_read_as_the_grammar_has_it(text: str) -> None:
+    assert told(parse_layout, text) == told(read, text)
+
+
+def told(reader: Callable[[Any, str], Layout], text: str) -> Layout | str:
+    try:
+        return reader(text, "layout")
+    except Refused as fault:
+        return fault.message
 
 
 def test_words() -> None:

@@ -16,12 +16,11 @@ from ansible_collections.bettercompute.bcd.plugins.module_utils.core.errors impo
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.mig import (
     ComputeInstance,
     GpuInstance,
-    Offered,
-    Placements,
     known,
     parse_layout,
 )
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.mig_goal import Goal, goal, has, kind_of, kinds_of
+from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.mig_offered import Offered, Placements
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.mig_placement import by_policy, grid_of, in_order
 from tests.gpu.products import products
 

@@ -186,12 +186,16 @@ class Host:
         judge(step, self._spawn(step.argv, step.timeout, step.text))
 
     def _spawn(self, argv: tuple[str, ...], timeout: float, stdin: str) -> Answer:
-        from .spawn import spawned
+        from .spawn import behind_env, spawned
 
-        path = self.which(argv[0]) or argv[0]
+        variables, words = behind_env(argv)  # without a start of env, which would only become the program
+        path = self.which(words[0]) if variables else None
+        if path is None:
+            variables, words = {}, argv
+            path = self.which(argv[0]) or argv[0]
         if "/" in path:
             try:
-                return spawned(path, argv, timeout, stdin, ENVIRONMENT)
+                return spawned(path, words, timeout, stdin, {**ENVIRONMENT, **variables}, argv)
             except FileNotFoundError:
                 pass
         return Answer(127, "", f"{argv[0]}: no such program")

@@ -133,9 +133,12 @@ def _once(url: str, context: ssl.SSLContext, end: float) -> tuple[Answer, str]:
     host, port = _address(place)
     if not path.isascii() or not path.isprintable() or " " in path:
         raise Unsound("its path has what no path has as it is")
-    with socket.create_connection((host, port), _left(end)) as bare:
+    # As bytes a name is taken as it is; of text Python looks whether it has letters of another script, by a codec that
+    # takes longer to import than the server does to answer.
+    name: Any = host.encode("ascii") if host.isascii() else host
+    with socket.create_connection((name, port), _left(end)) as bare:
         bare.settimeout(_left(end))
-        with context.wrap_socket(bare, server_hostname=host) as wire:
+        with context.wrap_socket(bare, server_hostname=name) as wire:
             head = f"GET {slash or '/'}{path} HTTP/1.1\r\nHost: {place}\r\nAccept: */*\r\nConnection: close\r\n\r\n"
             wire.sendall(head.encode("ascii"))
             with wire.makefile("rb") as answer:

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Callable
 
-from . import rootfs
+from . import compiled, rootfs
 
 LINKS = 40  # symbolic links on the way to one file, as many as the kernel follows
 DRAFT = ".bcd-new"
@@ -49,7 +49,8 @@ def publish(folder: str, name: str, parts: Mapping[str, bytes]) -> None:
 def compile_all(place: str, name: str) -> None:
     """Compile what lies in a directory as what will lie in `name`; what is compiled is never compared with its source.
 
-    So a start reads one file a module, and nothing is written when the directory is read-only.
+    So a start reads no source, and nothing is written when the directory is read-only. All of it lies once more in one
+    file, which the program starts from (see compiled).
     """
     import compileall
     from py_compile import PycInvalidationMode
@@ -64,6 +65,9 @@ def compile_all(place: str, name: str) -> None:
             prependdir=name,
             invalidation_mode=PycInvalidationMode.UNCHECKED_HASH,
         )
+        os.makedirs(f"{place}/{MADE}", exist_ok=True)
+        with open(compiled.file_of(place), "wb") as out:
+            out.write(compiled.gathered(place))
     finally:
         os.umask(before)
 
@@ -96,7 +100,7 @@ def is_whole(folder: str, name: str, parts: Mapping[str, bytes]) -> bool:
             return False
         if path.endswith(".py") and not os.path.isfile(cache_from_source(here)):
             return False
-    return True
+    return os.path.isfile(compiled.file_of(place))
 
 
 def _bytes(path: str) -> bytes:

@@ -32,8 +32,27 @@ NAPS = (0.0005, 0.001, 0.002, 0.004, 0.008, 0.02)
 PATIENT = frozenset(("apt-get", "apt", "dpkg", "dnf", "yum", "rpm", "zypper", "rpm-ostree", "transactional-update"))
 
 
-def spawned(path: str, argv: tuple[str, ...], timeout: float, stdin: str, environment: Mapping[str, str]) -> Answer:
-    """What the program at `path` says to these words and this input.
+def behind_env(argv: tuple[str, ...]) -> tuple[dict[str, str], tuple[str, ...]]:
+    """The variables of an `env NAME=value ...` in front, and the words behind it: what env would set, and become.
+
+    No variables, and all of the words, where there is none in front, or where it would do more than that.
+    """
+    at = next((at for at, word in enumerate(argv) if at and "=" not in word), 0)
+    if argv[0] != "env" or at < 2 or argv[at].startswith("-"):
+        return {}, argv
+    variables = dict(word.split("=", 1) for word in argv[1:at])
+    return ({}, argv) if {"", "PATH"} & {*variables} or argv[1].startswith("-") else (variables, argv[at:])
+
+
+def spawned(
+    path: str,
+    argv: tuple[str, ...],
+    timeout: float,
+    stdin: str,
+    environment: Mapping[str, str],
+    asked: tuple[str, ...] = (),
+) -> Answer:
+    """What the program at `path` says to these words and this input; `asked`: as faults name them, if it is otherwise.
 
     Raises FileNotFoundError where there is none, OSError where it cannot be started, Hung when its time is over: it and
     what it has started are ended then.
@@ -44,7 +63,7 @@ def spawned(path: str, argv: tuple[str, ...], timeout: float, stdin: str, enviro
             for sign in _signs(argv):
                 if child.ends_by(sign):
                     break
-            raise Hung(f"{' '.join(argv)} did not end within {timeout:g} seconds: see what it waits for")
+            raise Hung(f"{' '.join(asked or argv)} did not end within {timeout:g} seconds: see what it waits for")
     finally:
         child.close()
     return Answer(child.status, child.said(child.out), child.said(child.err))

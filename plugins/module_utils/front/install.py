@@ -107,9 +107,13 @@ def render(interpreter: str, folder: str, before: str) -> str:
 
 sys.path.insert(0, "{PROGRAMS}/{folder}")
 
-from bcd.front.cli import main
+from bcd.core import compiled
 
-sys.exit(main(sys.argv[1:]))
+compiled.take()
+
+from bcd.front.cli import run
+
+run(sys.argv[1:])
 """
     )
 

@@ -333,15 +333,17 @@ def test_half_an_answer_is_none(tmp_path: Path, answer: bytes, why: str) -> None
 @pytest.mark.parametrize(
     ("url", "host", "port"),
     [
-        ("k8s.example.com:6443", "k8s.example.com", 6443),
-        ("k8s.example.com", "k8s.example.com", 443),
-        ("[fd00::1]:6443", "fd00::1", 6443),
-        ("[fd00::1]", "fd00::1", 443),
+        ("k8s.example.com:6443", b"k8s.example.com", 6443),
+        ("k8s.example.com", b"k8s.example.com", 443),
+        ("[fd00::1]:6443", b"fd00::1", 6443),
+        ("[fd00::1]", b"fd00::1", 443),
+        ("k8s.ex\u00e4mple.com", "k8s.ex\u00e4mple.com", 443),
     ],
 )
 def test_hosts_and_ports_are_told_apart(
-    site: Site, monkeypatch: pytest.MonkeyPatch, url: str, host: str, port: int
+    site: Site, monkeypatch: pytest.MonkeyPatch, url: str, host: str | bytes, port: int
 ) -> None:
+    """A name that is ASCII is given as bytes, which spares each pass the import of a codec."""
     asked: list[Any] = []
 
     def refused(address: Any, _timeout: float) -> Any:

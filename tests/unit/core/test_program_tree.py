@@ -112,7 +112,15 @@ def not_compiled(place: Path) -> None:
         compiled.unlink()
 
 
-@pytest.mark.parametrize("spoil", [edited, missing, added, open_to_others, folder_open_to_others, linked, not_compiled])
+def not_in_one_file(place: Path) -> None:
+    (single,) = (place / "__pycache__").iterdir()
+    single.unlink()
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [edited, missing, added, open_to_others, folder_open_to_others, linked, not_compiled, not_in_one_file],
+)
 def test_what_was_changed_is_whole_no_more(tree: Path, spoil: object) -> None:
     publish(tree)
     assert callable(spoil)

@@ -210,3 +210,41 @@ def _running(word: str) -> list[str]:
         except OSError:
             continue
     return found
+
+
+@pytest.mark.parametrize(
+    ("argv", "variables", "words"),
+    [
+        (("env", "A=b", "C=d=e", "smi", "-L", "x=y"), {"A": "b", "C": "d=e"}, ("smi", "-L", "x=y")),
+        (("env", "A=b", "A=", "smi"), {"A": ""}, ("smi",)),
+        *(
+            (argv, {}, argv)
+            for argv in (
+                ("smi", "A=b", "-L"),
+                ("env",),
+                ("env", "A=b"),
+                ("env", "smi"),
+                ("env", "-i", "A=b", "smi"),  # these mean more
+                ("env", "--chdir=/", "smi"),
+                ("env", "A=b", "-u", "C", "smi"),
+                ("env", "PATH=/elsewhere", "smi"),
+                ("env", "=b", "smi"),
+            )
+        ),
+    ],
+    ids=" ".join,
+)
+def test_variables_in_front_are_told_from_the_program(
+    argv: tuple[str, ...], variables: dict[str, str], words: tuple[str, ...]
+) -> None:
+    assert spawn.behind_env(argv) == (variables, words)
+
+
+def test_a_program_behind_variables_is_started_by_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And where there is none of that name, env says so itself, as before."""
+    monkeypatch.setattr(Host, "which", lambda _self, name: f"/bin/{name}" if name == "sh" else None)
+    shown = Host().ask(("env", "A=b c", "LANG=x", "sh", "-c", 'echo "$A $LANG $LC_ALL"'))
+    assert shown == Answer(0, "b c x C\n")
+    assert Host().ask(("env", "A=b", "nothing-of-that-name")) == Answer(127, "", "env: no such program")
+    with pytest.raises(Hung, match=r"^env A=b sh -c .* did not end within 0.2 seconds"):
+        Host().ask(("env", "A=b", "sh", "-c", "sleep 9"), 0.2)

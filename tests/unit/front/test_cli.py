@@ -8,9 +8,11 @@ from __future__ import annotations
 import io
 import json
 import os
+import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -516,6 +518,40 @@ def test_the_services_end_as_they_say(
     monkeypatch.setattr(f"{place}.agent.run", lambda: status)
     monkeypatch.setattr(f"{place}.helper_service.serve", lambda: status)
     assert [Ran(capsys, word).status for word in ("agent", "helper")] == [status, status]
+
+
+ENDS = """
+import atexit, sys
+sys.path.insert(0, sys.argv[1])
+from bcd.front import agent, cli, for_controller
+def passed():
+    sys.stdout.write("said")
+    sys.stderr.write("complained")
+    return 2
+agent.run = for_controller.run = passed
+atexit.register(print, " and took itself down")
+cli.run(sys.argv[2:])
+print("went on")
+"""
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "out", "err"),
+    [
+        (["agent"], 2, "said", "complained"),
+        (["request"], 2, "said", "complained"),
+        (["--version"], 0, f"bcd {VERSION}\n and took itself down\n", ""),
+    ],
+)
+def test_a_word_of_the_machine_ends_the_process_once_all_is_said(
+    tmp_path: Path, words: list[str], status: int, out: str, err: str
+) -> None:
+    """Python's own end costs a tenth of an idle pass, and has nothing to do there."""
+    (tmp_path / "bcd").symlink_to(Path(cli.__file__).parents[1])
+    done = subprocess.run(
+        [sys.executable, "-ISB", "-c", ENDS, str(tmp_path), *words], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (status, out, err)
 
 
 # -- where it prints

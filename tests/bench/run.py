@@ -23,6 +23,7 @@ import platform
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,7 @@ from tests.bench.trial import Cost
 from tests.tools.results import TOP
 
 OUT = TOP / ".build" / "bench"
+BEGAN = time.monotonic()
 SHARED_MEMORY = Path("/dev/shm")
 
 
@@ -46,8 +48,8 @@ def collections(environment: str) -> str:
 
 
 def say(text: str) -> None:
-    """Tell how far it is, apart from the result."""
-    print(text, file=sys.stderr, flush=True)
+    """Tell how far it is, and after how many seconds, apart from the result."""
+    print(f"{time.monotonic() - BEGAN:5.0f} s  {text}", file=sys.stderr, flush=True)
 
 
 def machine() -> dict[str, Any]:
@@ -212,6 +214,7 @@ def told(
         "machine": machine(),
         "rounds": given.rounds,
         "apart": found["apart"],
+        "seconds": round(time.monotonic() - BEGAN),
         "figures": history.document(results),
         "raw": raw,
         "over_empty": over,
@@ -223,7 +226,7 @@ def told(
     (OUT / "measured.md").write_text(figures.table(results), encoding="utf-8")
     broken = [result.figure.name for result in results if result.holds is False]
     missing = [result.figure.name for result in results if result.holds is None]
-    print("passes over assignments have a bench of their own: make bench-holds")
+    print(f"it took {run['seconds']} s; passes over assignments have a bench of their own: make bench-holds")
     if broken:
         print("BROKEN BOUNDS: " + "; ".join(broken))
     if missing:

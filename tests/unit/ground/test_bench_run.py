@@ -87,6 +87,12 @@ def test_what_was_not_measured_is_told_and_holds_nothing() -> None:
     assert "not measured: not run: another" in figures.shown(found)
 
 
+def test_costs_have_no_processor_time_where_it_is_not_known_apart() -> None:
+    apart, together = (figures.costs_shown(COSTS, CASES, known).splitlines()[2].split() for known in (True, False))
+    assert apart == ["ours", "1", "1.000", "0%", "0.000", "0.500", "0.000", "-"]
+    assert together == ["ours", "1", "1.000", "0%", "-", "-", "-", "-"]
+
+
 def test_the_tables_say_of_each_bound_whether_it_is_met() -> None:
     found = [result("good", 1.5, 2.0), result("bad", 2.5, 2.0), result("none", None, 2.0)]
     assert [line.split()[-1] for line in figures.shown(found).splitlines()[1:3]] == ["met", "BROKEN"]

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from fnmatch import fnmatchcase
 
-from ..core.unknown import later
 from ..plan import toml
 from ..plan.containerd_seen import (
     CNI,
@@ -22,7 +21,6 @@ from ..plan.containerd_seen import (
     Containerd,
     DropIn,
 )
-from ..plan.systemd_asks import RUNNING
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -39,7 +37,8 @@ def containerd_files(host: Host, daemon: bool = True) -> Containerd:
     `daemon`: with what its daemon says, which is looked at anyway where a change of its files is not through.
     """
     text = host.read(CONFIG) or ""
-    patterns = _imports(toml.parse(text, CONFIG))
+    table = toml.parse(text, CONFIG)
+    patterns = _imports(table)
     path = _place(patterns)
     imported = path is not None
     path = path or f"{FOLDER}/{NAME}"
@@ -49,7 +48,7 @@ def containerd_files(host: Host, daemon: bool = True) -> Containerd:
     record = host.read(RECORD)
     read, around = _read(host, direct, path)
     address = _address([(CONFIG, text), *((one.path, one.text) for one in read)])
-    return Containerd(
+    seen = Containerd(
         config=host.file(CONFIG),
         text=text,
         path=path,
@@ -60,33 +59,23 @@ def containerd_files(host: Host, daemon: bool = True) -> Containerd:
         newly=tuple(name for name in direct if name not in before and name != path),
         ours=host.file(path),
         stale=_stale(host, path),
-        systemd=host.exists(RUNNING),
+        systemd=bool(table) or _has_systemd(host),
         cni=tuple(folder for folder in (DEBIAN_CNI, CNI) if host.exists(f"{folder}/loopback")),
         address=address,
         record=record,
-        former={} if record is None else _former(host, record),
-        daemon=later(_daemon, host, address, record) if daemon or record is not None else None,
         program=host.which(SERVICE) or "",
     )
+    if not daemon and record is None:
+        return seen
+    from .containerd_daemon import with_daemon
+
+    return with_daemon(host, seen)
 
 
-def _daemon(host: Host, address: str, record: str | None) -> Any:
-    """What the daemon says; one that a change has restarted has to go on answering."""
-    from .containerd_daemon import STAYS, daemon
+def _has_systemd(host: Host) -> bool:
+    from ..plan.systemd_asks import RUNNING
 
-    return daemon(host, address, STAYS if record is not None and _is_changing(record) else 0.0)
-
-
-def _is_changing(record: str) -> bool:
-    from ..plan.containerd_change import CHANGING, parse_record
-
-    return parse_record(record).phase == CHANGING
-
-
-def _former(host: Host, record: str) -> dict[str, File | None]:
-    from ..plan.containerd_change import parse_record
-
-    return {name: host.file(name) for name in parse_record(record).files}
+    return host.exists(RUNNING)
 
 
 def _address(texts: Iterable[tuple[str, str]]) -> str:

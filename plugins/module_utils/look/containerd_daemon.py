@@ -1,13 +1,15 @@
 # Copyright (c) 2026 bettercompute
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Whether containerd's daemon answers."""
+"""Whether containerd's daemon answers, and how far a change of its files is that is not through."""
 
 from __future__ import annotations
 
 from ..core.errors import StepFailed, Unreadable
 from ..core.host import Host
-from ..plan.containerd_seen import UNIT_FILE, VERSION, Daemon
+from ..core.unknown import later
+from ..plan.containerd_daemon import VERSION, Daemon
+from ..plan.containerd_seen import UNIT_FILE, Containerd
 from ..plan.systemd_asks import RUNS
 from .services import service, state
 
@@ -16,6 +18,20 @@ EVERY = 0.5  # seconds between two calls
 CALL_TIMEOUT = 5.0
 STAYS = 3.0  # seconds after which one that was restarted has to answer still: some die only then of what they read
 NO_CRI = "unknown service"  # what gRPC says where the plugin is not loaded: no call later finds it
+
+
+def with_daemon(host: Host, seen: Containerd) -> Containerd:
+    """With what the daemon says, and what is now at the paths of the record of a change, where there is one.
+
+    A daemon that a change has restarted has to go on answering.
+    """
+    if seen.record is None:
+        return seen._replace(daemon=later(daemon, host, seen.address))
+    from ..plan.containerd_change import CHANGING, parse_record
+
+    former = {name: host.file(name) for name in parse_record(seen.record).files}
+    stays = STAYS if parse_record(seen.record).phase == CHANGING else 0.0
+    return seen._replace(former=former, daemon=later(daemon, host, seen.address, stays))
 
 
 def daemon(host: Host, address: str, stays: float = 0.0) -> Daemon:

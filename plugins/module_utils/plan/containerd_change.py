@@ -20,7 +20,9 @@ from ..core.plan import Past, Todo
 from ..core.state import parse, render
 from ..core.step import Effect, File, fail, remove, write
 from . import systemd, systemd_asks
-from .containerd_seen import CALL, DEBT, RECORD, SERVICE, UNIT_FILE, Containerd, Edit
+from .containerd_daemon import CALL
+from .containerd_edits import Edit
+from .containerd_seen import DEBT, RECORD, SERVICE, UNIT_FILE, Containerd
 
 CHANGING, RESTORING, REFUSED = "changing", "restoring", "refused"
 WITHOUT = "where containerd does not run now, put its former configuration back by hand"

@@ -20,7 +20,6 @@ from .containerd_merge import (
     RUNC,
     Table,
     cri_of,
-    having,
     is_modern,
     knows_cdi,
     lay,
@@ -31,6 +30,7 @@ from .containerd_merge import (
     without_systemd,
 )
 from .containerd_seen import CONFIG, FOLDER, IMPORT, Containerd, Parts
+from .containerd_unfit import having
 from .toml_text import render
 
 CREATED = "# Created by bettercompute.bcd, which edits nothing in it but imports: the rest is yours.\n"

@@ -20,20 +20,20 @@ from .containerd_merge import (
     Table,
     changes,
     cri_of,
-    having,
     is_modern,
     lay,
     merged,
     strings,
 )
-from .containerd_seen import CONFIG, CTK, DEBIAN_CNI, DEBT, IMPORT, Parts, parts_of
+from .containerd_seen import CONFIG, DEBIAN_CNI, DEBT, IMPORT, Parts, parts_of
 from .files import HEADER, is_as
 from .toml_text import render, with_key
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ..core.plan import Past, Todo
-    from .containerd_seen import Containerd, Edit
+    from .containerd_edits import Edit
+    from .containerd_seen import Containerd
 
 DISABLED = frozenset(("cri", OLD_CRI, NEW_CRI))
 
@@ -184,22 +184,18 @@ def _versioned(text: str) -> str:
 def refuse_version_1(unit: str, main: Table, instead: str = "") -> None:
     """Version 1 names plugins otherwise, and cannot be mixed with drop-ins of a later one."""
     version = main.get("version", 1)
-    plain = "version" not in main and not {"plugins", "disabled_plugins", "required_plugins"} & main.keys()
-    if not plain and (not isinstance(version, int) or version < 2):
-        raise Refused(
-            f"{unit}: {CONFIG} is of version {version}, which no drop-in can extend: convert it (containerd config "
-            f"migrate prints it in a later version){instead}"
-        )
+    if not isinstance(version, int) or version < 2:
+        from .containerd_unfit import refuse_version
+
+        refuse_version(unit, main, instead)
 
 
 def note_hidden(todo: Todo, now: Containerd, modern: bool) -> None:
     """Name nvidia-ctk's drop-in where it hides what others wrote before it."""
-    names = having(now)
-    if not modern and len(names) > 1 and names[-1].endswith(f"/{CTK}"):
-        todo.note(
-            f"{names[-1]}, which nvidia-ctk runtime configure wrote, replaces what {', '.join(names[:-1])} says "
-            "of the CRI plugin: remove it, and the next pass carries what they say"
-        )
+    if not modern and len(now.read) > 1:
+        from .containerd_unfit import note_hidden as note
+
+        note(todo, now)
 
 
 def all_parts(now: Containerd) -> Parts:

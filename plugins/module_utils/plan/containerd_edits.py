@@ -6,12 +6,26 @@
 from __future__ import annotations
 
 from .container_runtime_change import refuse_link
-from .containerd_seen import CONFIG, Edit
+from .containerd_seen import CONFIG
 from .files import AGAIN, is_as
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import NamedTuple
+
     from .containerd_seen import Containerd
+else:
+    from ..core.named import NamedTuple
+
+
+class Edit(NamedTuple):
+    """A file as it is to be; `text` None: gone. `read`: containerd reads something else in it than before."""
+
+    path: str
+    text: str | None
+    action: str
+    mode: int = 0o644
+    read: bool = True
 
 
 def edits(unit: str, seen: Containerd, text: str, config: str, mode: int) -> list[Edit]:

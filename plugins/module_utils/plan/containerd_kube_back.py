@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from ..core.plan import Past, Todo
 from .containerd_drop_in import all_parts, carry_out, effective, finish, go_on, keep
-from .containerd_seen import CONFIG, Containerd, Edit
+from .containerd_edits import Edit
+from .containerd_seen import CONFIG, Containerd
 from .unit_names import K8S_JOIN as UNIT
 
 

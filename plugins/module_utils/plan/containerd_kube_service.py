@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from ..core.plan import Todo
 from ..core.step import Effect, fail
-from .containerd_seen import CALL, UNIT_FILE, Daemon
+from .containerd_daemon import CALL, Daemon
+from .containerd_seen import UNIT_FILE
 from .systemd import control
 from .systemd_asks import RUNS
 from .unit_names import K8S_JOIN as UNIT

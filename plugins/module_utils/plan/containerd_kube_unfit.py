@@ -10,8 +10,9 @@ from ..core.plan import Todo
 from . import toml
 from .containerd_cni import alone
 from .containerd_drop_in import is_off, texts_of
-from .containerd_merge import Table, having, knows_cdi
+from .containerd_merge import Table, knows_cdi
 from .containerd_seen import CNI, CONFIG, DEBIAN_CNI, SOCKET, Containerd
+from .containerd_unfit import having
 from .unit_names import K8S_JOIN as UNIT
 
 

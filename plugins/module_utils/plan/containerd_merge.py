@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-from . import toml
 from .container_runtime import BINARY, NVIDIA, runs_nvidia, with_spec_folder
 
 TYPE_CHECKING = False
@@ -13,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    from .containerd_seen import Containerd, Parts
+    from .containerd_seen import Parts
 
     Table = dict[str, Any]
 else:
@@ -147,9 +146,3 @@ def below(table: Table, *path: str) -> Table | None:
     for word in path:
         found = found.get(word) if isinstance(found, dict) else None
     return found if isinstance(found, dict) else None
-
-
-def having(now: Containerd) -> list[str]:
-    """The drop-ins of others that have a table of the CRI plugin, in the order of reading."""
-    names = {OLD_CRI, NEW_CRI}
-    return [one.path for one in now.read if names & toml.parse(one.text, one.path).get("plugins", {}).keys()]

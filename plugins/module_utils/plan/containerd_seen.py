@@ -1,7 +1,7 @@
 # Copyright (c) 2026 bettercompute
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What containerd's files and its daemon show, as values; which of our units our drop-in is for."""
+"""What containerd's files show, as values; which of our units our drop-in is for."""
 
 from __future__ import annotations
 
@@ -29,8 +29,6 @@ SERVICE = "containerd"
 UNIT_FILE = f"{SERVICE}.service"
 DEBT = debt("restart", SERVICE)  # what a changed configuration owes
 SOCKET = "/run/containerd/containerd.sock"
-VERSION = "/runtime.v1.RuntimeService/Version"  # a call that any CRI answers
-CALL = f"CALL {SOCKET} {VERSION}"  # how an effect names it
 RECORD = f"{STATE}/containerd-before.json"  # of a change that is not through
 DEBIAN_CNI, CNI = "/usr/lib/cni", "/opt/cni/bin"  # where Debian's packages and those of Kubernetes put plugins
 FOR = re.compile(r"^# For (?:(container-toolkit)( \(without CDI\))?)?(?: and )?(k8s-join)?\.$", re.MULTILINE)
@@ -66,18 +64,6 @@ def parts_of(ours: File | None) -> Parts:
     return Parts(bool(found.group(1)), bool(found.group(1)) and not found.group(2), bool(found.group(3)))
 
 
-class Daemon(NamedTuple):
-    """containerd's service, and what keeps its CRI from answering: "" where it answers.
-
-    `load`, `active` and `enabled` are systemd's words.
-    """
-
-    load: str
-    active: str
-    enabled: str
-    silent: str = ""
-
-
 class Containerd(NamedTuple):
     """What containerd reads on this host.
 
@@ -86,8 +72,9 @@ class Containerd(NamedTuple):
     those that an import imports too, in the order in which containerd reads them. `imported`: config.toml imports
     `path` as it is. `around`: one of `read` that imports config.toml or `path` itself ("": none). `newly`: files that
     nothing imports yet and that an import of ours brings along. `ours` is ours at `path`, `stale` ours in other
-    places, with what they hold. `cni` are the folders that hold plugins of CNI, `address` is the socket that the files
-    name, and `program` the path of containerd's own program.
+    places, with what they hold. `systemd`: it manages this host, which is asked where config.toml says nothing. `cni`
+    are the folders that hold plugins of CNI, `address` is the socket that the files name, and `program` the path of
+    containerd's own program.
 
     `record` is the text of the record of a change that is not through (see containerd_change), `former` what is now at
     the paths that it names. `daemon` is looked at for a unit that needs the CRI, and while there is a record.
@@ -110,13 +97,3 @@ class Containerd(NamedTuple):
     former: Mapping[str, Any] = {}
     daemon: Any = None
     program: str = ""
-
-
-class Edit(NamedTuple):
-    """A file as it is to be; `text` None: gone. `read`: containerd reads something else in it than before."""
-
-    path: str
-    text: str | None
-    action: str
-    mode: int = 0o644
-    read: bool = True

@@ -11,7 +11,7 @@ from ..core.errors import Refused
 from ..core.host import Host
 from ..core.unknown import is_known, later
 from ..plan.gpu import MODES, Gpu
-from ..plan.mig import ALL, OFF, Layout
+from ..plan.mig import ALL, Layout
 from ..plan.mig_boot import SERVICE, WANTED_BY
 from ..plan.mig_layout import Settings, is_shown, needs_change
 from ..plan.mig_state import QUERIED, InTheWay, Now, Seen, Shown
@@ -28,17 +28,12 @@ def now(host: Host, settings: Settings) -> Now:
     rows = each_gpu(host, QUERIED)
     gpus = tuple(Seen(gpu, later(_shown, tables, listed, gpu, row, settings.of(gpu))) for gpu, row in rows)
     changing = [seen for seen in gpus if later(_needs_change, seen, settings) is not False]
-    waiting = [seen for seen in changing if later(_may_wait, seen, settings) is True]
     busy: Any = {}
     in_the_way = InTheWay()
-    if changing:
-        from .clients import busy as look  # a host whose GPUs are as they should be asks nobody who uses them
+    if changing:  # a host whose GPUs are as they should be asks nobody who uses them
+        from .mig_in_the_way import who_uses
 
-        busy = later(look, host, tuple(seen.gpu for seen in gpus))
-    if waiting:
-        from .mig_in_the_way import in_the_way as look_for
-
-        in_the_way = look_for(host)
+        busy, in_the_way = who_uses(host, gpus, [(seen, settings.of(seen.gpu)) for seen in changing])
     system = systemd(host)
     behind = system.running and host.exists(unit_file(host, SERVICE, WANTED_BY).path)
     return Now(
@@ -104,10 +99,3 @@ def _needs_change(seen: Seen, settings: Settings) -> bool:
         return needs_change(seen.gpu, settings.of(seen.gpu), seen.shown)
     except Refused:  # the plan says it
         return True
-
-
-def _may_wait(seen: Seen, settings: Settings) -> bool:
-    from ..plan.mig_mode import may_wait
-
-    layout = settings.of(seen.gpu)
-    return layout is not None and is_known(seen.shown) and may_wait(seen.gpu, seen.shown, layout.kind != OFF)

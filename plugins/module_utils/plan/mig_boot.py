@@ -11,12 +11,10 @@ service is passed over, since compute instances, whose places cannot be told, wo
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from ..core.plan import Past, Todo
-from ..core.step import File
 from .files import HEADER
 from .gpu import Gpu
 from .mig import known
@@ -25,9 +23,6 @@ from .systemd_seen import RELOAD
 
 SERVICE = "bcd-mig.service"
 WANTED_BY = "multi-user.target"
-LINE = re.compile(
-    r"ExecStart=-\S*nvidia-smi (?:mig )?-i (GPU-[0-9A-Fa-f-]+) (?:-mig 1|-cgi \S+(?: -C)?|-cci \S+ -gi \d+)"
-)
 AFTER = ("systemd-modules-load.service", "systemd-udev-trigger.service", "nvidia-persistenced.service",
          "nvidia-fabricmanager.service")  # fmt: skip
 # What opens GPUs, or describes them.
@@ -89,16 +84,6 @@ def commands(program: str, uuid: str, instances: Iterable[Instance]) -> tuple[st
     return tuple(lines)
 
 
-def kept(now: File | None) -> Mapping[str, tuple[str, ...]]:
-    """The commands that our service has, by GPU; nothing else in it is taken over."""
-    found: dict[str, tuple[str, ...]] = {}
-    for line in (now.text if now is not None and now.regular else "").splitlines():
-        match = LINE.fullmatch(line)
-        if match:
-            found[match.group(1)] = (*found.get(match.group(1), ()), line)
-    return found
-
-
 def render(lines: Iterable[str]) -> str:
     """The service."""
     return HEADER + "\n".join(
@@ -131,19 +116,18 @@ def keep_service(todo: Todo, now: Now, targets: tuple[Target, ...], past: Past) 
     if not now.systemd.running:
         todo.note(f"systemd does not run here: without {SERVICE} the instances are lost at the next boot")
         return
-    had = dict(kept(now.service.file))
     made = {
         target.gpu.uuid: commands(now.program, target.gpu.uuid, target.instances) if target.on else ()
         for target in targets
     }
-    order = [seen.gpu.uuid for seen in now.gpus]
-    uuids = [*order, *sorted(had.keys() - {*order})]
-    lines = [line for uuid in uuids for line in made.get(uuid, had.get(uuid, ()))]
-    text = render(lines) if lines else ""
-    is_there = now.service.is_kept(text) if lines else not (now.service.file or now.service.enabled)
-    if is_there and RELOAD not in past.owed:
+    lines = [line for seen in now.gpus for line in made.get(seen.gpu.uuid, ())]
+    if is_there(now, lines) and RELOAD not in past.owed:  # it has no commands then but those of the targets
         return
-    from . import systemd
+    from .mig_boot_change import change_service
 
-    due = systemd.keep_unit(todo, now.service, text) if lines else systemd.drop_unit(todo, now.service)
-    systemd.reload(todo, now.systemd, (now.service,), due, past)
+    change_service(todo, now, made, past)
+
+
+def is_there(now: Now, lines: list[str]) -> bool:
+    """Whether the service has these commands; without any, whether there is none."""
+    return now.service.is_kept(render(lines)) if lines else not (now.service.file or now.service.enabled)

@@ -11,12 +11,12 @@ from ..plan import cdi
 from ..plan.container_devices import FOLDER, Unlinked
 from ..plan.container_toolkit_config import ENVIRONMENT, OUTPUT, SERVICE, UNIT_FOLDERS
 from ..plan.container_toolkit_spec import STAMP, Described, Found, read_file
-from ..plan.nvidia_driver_version import VERSION_FILE, Loaded, parse_nvrm
 from ..plan.nvidia_node_numbers import number_of
 from ..plan.nvidia_nodes import parse_majors
 from ..plan.smi import MODES
 from . import cdi_files
 from .cdi import broken, gone, vendor_specs
+from .driver import loaded
 from .smi import told
 from .smi_lists import listing, parse_list
 
@@ -36,7 +36,7 @@ def refresh_installed(host: Host) -> bool:
 
 def described(host: Host) -> Described:
     """What the vendor's specification depends on; without a driver only that there is none."""
-    driver = _loaded(host)
+    driver = loaded(host)
     file = host.file(OUTPUT)
     if driver is None:
         return Described(None, "", (), "", (), (), file, (), None, (), False, "")
@@ -59,12 +59,6 @@ def described(host: Host) -> Described:
         runtime_folder=cdi_files.runtime_folder(host),
         broken=broken(host, specs),
     )
-
-
-def _loaded(host: Host) -> Loaded | None:
-    """As look.driver has it, which brings along what is on the disk."""
-    text = host.read(VERSION_FILE)
-    return None if text is None else parse_nvrm(text)
 
 
 def _listing(host: Host) -> str:
@@ -91,7 +85,7 @@ def version(host: Host) -> str:
 
 def unlinked(host: Host) -> tuple[Unlinked, ...]:
     """The loaded driver's device nodes without their link in /dev/char, by the numbers that their names tell."""
-    if _loaded(host) is None:
+    if loaded(host) is None:
         return ()
     majors = parse_majors(host.sight(cdi_files.majors))
     numbered = [(path, number_of(path, majors)) for path in host.sight(cdi_files.device_nodes)]

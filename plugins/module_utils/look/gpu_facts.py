@@ -27,7 +27,8 @@ from ..plan.smi import NAMES
 from . import pci
 from .clients import apps_of, claimed, device_holders, gpu_nodes
 from .containers import installed, versions
-from .driver import library, loaded
+from .driver import loaded
+from .driver_library import library
 from .each_gpu import Row, each_gpu
 from .fabric import switches
 from .gpu_shares import shares

@@ -126,7 +126,8 @@ def _failed(line: str, status: int, said: str) -> StepFailed:
 
 def _mismatch(host: Host, said: str) -> NotReady:
     """The driver's module in the kernel and the library on disk are of different versions: a driver that waits."""
-    from .driver import library, loaded  # not needed by a host whose driver answers
+    from .driver import loaded  # neither is needed by a host whose driver answers
+    from .driver_library import library
 
     found = LIBRARY.search(said)
     running = loaded(host)

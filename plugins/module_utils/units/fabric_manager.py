@@ -25,7 +25,8 @@ def look(host: Host, settings: planner.Settings | None, past: Past) -> planner.N
     board = fabric.board(host)
     if not board.is_switched:
         return planner.Now(board)
-    from ..look.driver import library, loaded
+    from ..look.driver import loaded
+    from ..look.driver_library import library
     from ..look.fabric_packages import installed
     from ..look.services import service
     from ..plan.fabric_manager_installed import as_needed, whole_at

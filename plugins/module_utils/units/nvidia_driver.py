@@ -9,8 +9,9 @@ from ..core.errors import NotKnownYet
 from ..core.host import Host
 from ..core.plan import Past, Unit
 from ..core.unknown import later
-from ..look.driver import library, loaded
+from ..look.driver import loaded
 from ..look.driver_file import on_disk
+from ..look.driver_library import library
 from ..look.driver_packages import strays
 from ..look.driver_upkeep import idle, modules, native, nodes, stale
 from ..look.pci import gpus

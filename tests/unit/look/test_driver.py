@@ -9,7 +9,7 @@ import pytest
 
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.errors import StepFailed
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.plan import Answer
-from ansible_collections.bettercompute.bcd.plugins.module_utils.look import driver, kernel
+from ansible_collections.bettercompute.bcd.plugins.module_utils.look import driver, driver_library, kernel
 from ansible_collections.bettercompute.bcd.plugins.module_utils.look.driver_file import on_disk
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.nvidia_driver_target import (
     OnDisk,
@@ -124,10 +124,10 @@ class Links(FakeHost):
 
 
 def test_the_library_is_the_one_that_programs_load() -> None:
-    assert driver.library(FakeHost({})) is None
+    assert driver_library.library(FakeHost({})) is None
     stale = {f"{TRIPLET}/libnvidia-ml.so.{version}": "" for version in ("550.90.07", "550.107.02")}
     host = Links(stale, {f"{TRIPLET}/libnvidia-ml.so.1": "libnvidia-ml.so.550.90.07"})
-    assert driver.library(host) == "550.90.07"
+    assert driver_library.library(host) == "550.90.07"
     host = Links(
         {},
         {
@@ -138,12 +138,12 @@ def test_the_library_is_the_one_that_programs_load() -> None:
             f"{TRIPLET}/nvidia/current/libnvidia-ml.so.1": "libnvidia-ml.so.550.163.01",
         },
     )
-    assert driver.library(host) == "550.163.01"
+    assert driver_library.library(host) == "550.163.01"
     copied = Links({f"{TRIPLET}/libnvidia-ml.so.1": "", **stale}, {})
-    assert driver.library(copied) == "550.107.02"  # by number, not as text
-    assert driver.library(Links(stale, {})) is None  # without the name that programs ask for
+    assert driver_library.library(copied) == "550.107.02"  # by number, not as text
+    assert driver_library.library(Links(stale, {})) is None  # without the name that programs ask for
     endless = Links({}, {f"{TRIPLET}/libnvidia-ml.so.1": "libnvidia-ml.so.1"})
-    assert driver.library(endless) is None
+    assert driver_library.library(endless) is None
 
 
 @pytest.mark.parametrize(("text", "count"), [("3\n", 3), ("0\n", 0), ("-1\n", -1), ("\n", 0), (None, None)], ids=repr)

@@ -14,9 +14,9 @@ from ansible_collections.bettercompute.bcd.plugins.module_utils.core.host import
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.plan import Answer, Past, Question, Todo
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.watched import Watched
 from ansible_collections.bettercompute.bcd.plugins.module_utils.look import container_toolkit, driver_file, services
-from ansible_collections.bettercompute.bcd.plugins.module_utils.look import kube_packages as kube
+from ansible_collections.bettercompute.bcd.plugins.module_utils.look import kube_programs as kube
 from ansible_collections.bettercompute.bcd.plugins.module_utils.look.package_database import listed
-from ansible_collections.bettercompute.bcd.plugins.module_utils.plan import container_toolkit as toolkit
+from ansible_collections.bettercompute.bcd.plugins.module_utils.plan import container_toolkit_support as support
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.systemd_asks import RUNNING
 from tests.unit.fake_host import FakeHost
 
@@ -48,10 +48,9 @@ def machine(answer: Answer) -> FakeHost:
 def note(host: Host) -> Any:
     """As the runner answers a planner that asks a runtime for its version."""
     todo, past = Todo(), Past()
-    now = toolkit.Now(True, None, {}, programs={"containerd": "/usr/bin/containerd"})
     while True:
         try:
-            toolkit._note_support(todo, "0.7.0", toolkit.Settings(True, ("containerd",)), now, past)
+            support.note(todo, "0.7.0", {"containerd": "/usr/bin/containerd"}, past)
             return todo.plan()
         except Question as question:
             past = past._replace(answers={**past.answers, question.ask: host.answer(question.ask)})
@@ -60,7 +59,7 @@ def note(host: Host) -> Any:
 LOOKS: dict[str, tuple[Callable[[Host], Any], Answer]] = {
     "is-enabled": (lambda host: services.enabled(host, UNIT), Answer(1, "disabled\n")),
     "modinfo": (driver_file.on_disk, Answer(0, MODINFO)),
-    "kubelet": (lambda host: kube._version(host, "kubelet", "/usr/bin/kubelet"), Answer(0, "Kubernetes v1.34.1\n")),
+    "kubelet": (lambda host: kube.version(host, "kubelet", "/usr/bin/kubelet"), Answer(0, "Kubernetes v1.34.1\n")),
     "nvidia-ctk": (container_toolkit.version, Answer(0, "NVIDIA Container Toolkit CLI version 1.17.8\n")),
     "a runtime": (note, Answer(0, "containerd github.com/containerd/containerd 1.7.27 abc\n")),
 }

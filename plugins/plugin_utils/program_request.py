@@ -82,5 +82,7 @@ def as_module(result: Mapping[str, Any], params: Mapping[str, Any] | None, secre
         whole["failed"] = True
     if params is not None:
         whole["invocation"] = {"module_args": params}
+    if not secret:
+        return whole
     kept = {key: value for key, value in whole.items() if value is None or isinstance(value, bool)}
     return {**remove_values(whole, set(secret)), **kept}

@@ -32,6 +32,7 @@ from .once_a_run import once
 from .program import program
 from .program_marks import Marks
 from .program_request import COMMAND, Unanswered, Valid, answer, as_module, request, validated
+from .role_options import SKIPPED, by_role, is_plain
 
 try:
     from ansible.executor.module_common import _BuiltModule  # ansible-core 2.19 and newer
@@ -45,6 +46,7 @@ CHOICE = "bcd_program_pass"
 AUTO = "auto"
 INTERNAL = "_ansible_"  # what Ansible adds to a task's options, and leaves there when it tries again
 INSTALLED, CARRIED = "bcd-program", "bcd-carried"  # in Ansible's own folder of this run
+INTERPRETER = "ansible_python_interpreter"
 ANY_MODULE = "ansible.builtin.ping"  # where a Python is that runs it, ours is
 
 
@@ -82,6 +84,14 @@ class ThroughProgram(Normal):
     _way: Way | None = None
     _command = ""
 
+    def run(self, tmp: Any = None, task_vars: dict[str, Any] | None = None) -> Any:
+        """The task's result, with options that stand in variables (see role_options)."""
+        options = by_role(self._task.args, task_vars or {}, self._templar)
+        if options is None:
+            return dict(SKIPPED)
+        self._task.args = options
+        return super().run(tmp, task_vars)
+
     def _execute_module(self, *words: Any, **named: Any) -> Any:
         """The result, of the program or of the module."""
         asked = self._asked = self._request(named.get("task_vars") or {})
@@ -113,6 +123,9 @@ class ThroughProgram(Normal):
 
     def _interpreter(self, task_vars: dict[str, Any]) -> str:
         """The words that call the host's Python for modules, as Ansible finds it for this task."""
+        named = of_host(self._task.delegate_to, task_vars).get(INTERPRETER)
+        if isinstance(named, str) and named.startswith("/") and is_plain(named):
+            return named.strip()
         found = super()._configure_module(ANY_MODULE, {}, task_vars)
         shebang: str = found[1] if _BuiltModule is None else found[0].shebang
         return shebang[2:].strip()
@@ -133,8 +146,8 @@ class ThroughProgram(Normal):
     def _request(self, variables: Mapping[str, Any]) -> Asked | None:
         """What to ask the program, None where it is not to be asked."""
         host = str(self._task.delegate_to or variables.get("inventory_hostname", ""))
-        of_host = (variables.get("ansible_delegated_vars") or {}).get(host) or variables
-        wanted = choice(self._templar.template(of_host.get(CHOICE, AUTO)))
+        wanted = of_host(self._task.delegate_to, variables).get(CHOICE, AUTO)
+        wanted = choice(wanted if is_plain(wanted) else self._templar.template(wanted))
         if wanted is False or not self._may_ask():
             return None
         internal: dict[str, Any] = {}
@@ -181,6 +194,12 @@ def _code() -> bytes:
     return program().sha256.encode()
 
 
+def of_host(delegate: str | None, variables: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The variables of the host on which a task runs."""
+    delegated: Mapping[str, Any] | None = (variables.get("ansible_delegated_vars") or {}).get(delegate)
+    return delegated or variables
+
+
 def choice(value: Any) -> bool | None:
     """What CHOICE says: True to ask every host, False to ask none, None to find out which ones have it."""
     if isinstance(value, str) and value.strip().lower() == AUTO:
@@ -198,7 +217,9 @@ def plain(given: Mapping[str, Any]) -> dict[str, Any] | None:
     """
     given = {name: value for name, value in given.items() if not name.startswith(INTERNAL)}
     try:
-        if _BuiltModule is None:
+        if is_plain(given):
+            text = json.dumps(given)
+        elif _BuiltModule is None:
             text = json.dumps(given, cls=AnsibleJSONEncoder, vault_to_text=True)
         else:
             text = json.dumps(given, cls=get_module_encoder("legacy", Direction.CONTROLLER_TO_MODULE))

@@ -73,9 +73,17 @@ def calls(tasks: Any) -> Iterator[dict[str, Any]]:
     elif isinstance(tasks, dict):
         for key, value in tasks.items():
             if key in {f"bettercompute.bcd.{module}" for module in MODULES}:
-                yield value
+                yield {name: of_variable(tasks, name, option) for name, option in value.items()}
             elif key in {"tasks", "block", "rescue", "always"}:
                 yield from calls(value)
+
+
+def of_variable(task: dict[str, Any], name: str, value: Any) -> Any:
+    """An option's value; where it has none, the variable from which the action takes it (plugin_utils.role_options)."""
+    if value is not None:
+        return value
+    assert task["vars"]["bcd_options_of"] == "bcd_converge"
+    return f"bcd_converge_{name}"
 
 
 def shape(option: dict[str, Any]) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from .exit_status import CONVERGED, FAILED, INTERRUPTED, PROGRESSING, USAGE
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import Any, NoReturn
+    from typing import Any
 
 AGENT = "agent"
 UNSWEPT = 50_000  # objects that are made before Python looks for cycles: more than in a pass that finds nothing to do
@@ -33,16 +33,15 @@ class Unsaid(Exception):
     """What was to be printed could not be, with a sentence that says why."""
 
 
-def run(argv: Sequence[str]) -> NoReturn:
-    """Do what the words say, and end the process.
+def run(argv: Sequence[str]) -> int:
+    """As main, which ends the process after a word of the machine.
 
-    After a word of the machine it ends at once: all is written and closed, and to take Python down in order costs a
-    tenth of a pass that finds nothing to do.
+    All is written and closed then, and to take Python down in order costs a tenth of a pass that finds nothing to do.
     """
     status = main(argv)
     if _is_machines(argv):
         os._exit(status)
-    sys.exit(status)
+    return status
 
 
 def main(argv: Sequence[str]) -> int:

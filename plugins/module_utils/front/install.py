@@ -113,7 +113,7 @@ compiled.take()
 
 from bcd.front.cli import run
 
-run(sys.argv[1:])
+sys.exit(run(sys.argv[1:]))
 """
     )
 

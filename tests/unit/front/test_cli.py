@@ -530,8 +530,7 @@ def passed():
     return 2
 agent.run = for_controller.run = passed
 atexit.register(print, " and took itself down")
-cli.run(sys.argv[2:])
-print("went on")
+print("goes on with", cli.run(sys.argv[2:]))
 """
 
 
@@ -540,7 +539,7 @@ print("went on")
     [
         (["agent"], 2, "said", "complained"),
         (["request"], 2, "said", "complained"),
-        (["--version"], 0, f"bcd {VERSION}\n and took itself down\n", ""),
+        (["--version"], 0, f"bcd {VERSION}\ngoes on with 0\n and took itself down\n", ""),
     ],
 )
 def test_a_word_of_the_machine_ends_the_process_once_all_is_said(

@@ -13,7 +13,7 @@ from ansible_collections.bettercompute.bcd.plugins.module_utils.core.errors impo
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core.plan import Answer, Ask, Past, Question, Todo
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan import packages_apt, packages_dnf, packages_zypper
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.module_streams import enable
-from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.package_rows import Package, upstream
+from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.package_rows import Package, parse_dpkg, upstream
 from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.packages import (
     Offer,
     Wanted,
@@ -26,6 +26,7 @@ from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.packages_dn
     asks_streams,
     parse_streams,
 )
+from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.packages_seen import newest
 
 # Debian 12's dpkg-query -W -f '${db:Status-Abbrev}|${Package}|${Version}\n', with names that it only heard of.
 DPKG = (
@@ -48,6 +49,16 @@ def test_dpkg_knows_what_is_installed_what_is_held_and_what_is_half_done() -> No
         "nvidia-dkms-580-server": Package("nvidia-dkms-580-server", "580.95.05-0ubuntu0.24.04.1", whole=False),
         "libnvidia-ml1": Package("libnvidia-ml1", "550.163.01-2", whole=False),
         "libc-bin": Package("libc-bin", "2.36-9+deb12u14"),
+    }
+
+
+def test_of_one_package_for_two_architectures_the_newer_counts_and_of_equal_ones_the_first() -> None:
+    rows = parse_dpkg(
+        "ii |libnvidia-ml1|550.90.07-1\nhi |libnvidia-ml1|550.163.01-2\nii |libc6|2.36-9\nhi |libc6|2.36-9\n"
+    )
+    assert newest(rows) == {
+        "libnvidia-ml1": Package("libnvidia-ml1", "550.163.01-2", held=True),
+        "libc6": Package("libc6", "2.36-9"),
     }
 
 

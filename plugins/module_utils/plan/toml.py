@@ -24,16 +24,17 @@ else:
     Table = dict
 
 BARE = re.compile(r"[A-Za-z0-9_-]+")
+CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 # A string without an escape on one line, a key, and a number as most are written.
-STRING = re.compile(r"""(?:"[^"\\\x00-\x08\x0a-\x1f\x7f]*"|'[^'\x00-\x08\x0a-\x1f\x7f]*')""")
+STRING = re.compile(r"""(?:"[^"\\\n]*"|'[^'\n]*')""")
 KEY = re.compile(rf"(?:{BARE.pattern}|{STRING.pattern})")
-NUMBER = r"[+-]?(?:0|[1-9][0-9]{0,17})(?:\.[0-9]+)?"
-STRINGS = rf"\[[ \t]*(?:{STRING.pattern}(?:[ \t]*,[ \t]*{STRING.pattern})*[ \t]*,?[ \t]*)?\]"
-# A table's header, or a key and its value, or neither; then perhaps a comment.
+NUMBER = re.compile(r"[+-]?(?:0|[1-9][0-9]{0,17})(?:\.[0-9]+)?")
+# A table's header, or a key and its value (a word, a string, or strings in brackets), or neither; perhaps a comment.
+# To compile it costs a pass more than to match it: it stays small.
 LINE = re.compile(
-    rf"[ \t]*(?:\[({KEY.pattern}(?:\.{KEY.pattern})*)\]"
-    rf"|({KEY.pattern})[ \t]*=[ \t]*({STRING.pattern}|true|false|{NUMBER}|{STRINGS}))?"
-    r"[ \t]*(?:#[^\x00-\x08\x0a-\x1f\x7f]*)?(?:\n|\Z)"
+    rf"[ \t]*(?:\[([^\[\]#\n]+)\]|({KEY.pattern})[ \t]*=[ \t]*"
+    rf"([A-Za-z0-9.+-]+|{STRING.pattern}|\[(?:[ \t]*{STRING.pattern}[ \t]*(?:,|(?=\])))*[ \t]*\]))?"
+    r"[ \t]*(?:#.*)?(?:\n|\Z)"
 )
 LATELY = 16  # texts whose reading is kept: a pass asks for the same few again and again
 
@@ -72,6 +73,8 @@ def document(text: str, source: str) -> Document:
 
 def _plain(text: str) -> Document | None:
     """The document that a text of plain lines is; None where one is not plain, or is wrong."""
+    if CONTROL.search(text):
+        return None
     root: Table = {}
     table, header, at = root, -1, 0
     path: tuple[str, ...] = ()
@@ -84,17 +87,19 @@ def _plain(text: str) -> Document | None:
         headed, key, value = line.groups()
         if headed:
             header = at if header < 0 else header
-            path = tuple(_word(part) for part in KEY.findall(headed))
-            below = None if path in opened else _below(root, path)
+            parts = KEY.findall(headed)
+            path = tuple(_word(part) for part in parts)
+            below = None if ".".join(parts) != headed or path in opened else _below(root, path)
             if below is None:
                 return None
             opened.add(path)
             table = below
         elif key:
             word = _word(key)
-            if word in table:
+            found = _value(value)
+            if found is None or word in table:
                 return None
-            table[word] = _value(value)
+            table[word] = found
             place = (*path, word)
             values[place] = line.span(3)
         at = line.end()
@@ -116,11 +121,14 @@ def _word(key: str) -> str:
 
 
 def _value(text: str) -> Any:
+    """A value; None for a word that is none of the plain ones."""
     first = text[0]
     if first in "\"'":
         return text[1:-1]
     if first == "[":
         return [string[1:-1] for string in STRING.findall(text)]
-    if first in "tf":
+    if text in ("true", "false"):
         return text == "true"
+    if not NUMBER.fullmatch(text):
+        return None
     return float(text) if "." in text else int(text)

@@ -6,10 +6,15 @@
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
 
 from ..core.host import Host
 from ..plan.pci import normal_pci
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import NamedTuple
+else:
+    from ..core.named import NamedTuple
 
 DRIVER = "/proc/driver/nvidia"
 GPUS = f"{DRIVER}/gpus"

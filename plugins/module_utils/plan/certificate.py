@@ -9,7 +9,12 @@ Only what is needed of X.509 (RFC 5280), with the standard library alone.
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import NamedTuple
+else:
+    from ..core.named import NamedTuple
 
 BLOCK = re.compile(r"-----BEGIN CERTIFICATE-----(.*?)-----END CERTIFICATE-----", re.DOTALL)
 COMMON_NAME = b"\x06\x03\x55\x04\x03"  # the object identifier 2.5.4.3

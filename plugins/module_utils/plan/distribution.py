@@ -6,7 +6,12 @@
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import NamedTuple
+else:
+    from ..core.named import NamedTuple
 
 
 class Distribution(NamedTuple):

@@ -6,13 +6,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
 
 from ..core.errors import NotKnownYet
 from ..core.plan import Past, Plan, Todo
 from .k8s_join_settings import FIELDS, check
 from .kube_seen import CLEAN, Joined, Settings
 from .node_name import node_name
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, NamedTuple
+else:
+    from ..core.named import NamedTuple
 
 __all__ = ("FIELDS", "Going", "Now", "Parts", "Settings", "absent", "check", "plan")
 

@@ -8,12 +8,16 @@ Nothing here joins again: a member whose credentials are dead, or whose Node an 
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from ..core.plan import Past, Todo
 from .kube_labels import Gpus, wanted
 from .kube_seen import DOMAIN, SERVICE, Joined, Membership, Node, Settings, Taint
 from .service_seen import Service
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import NamedTuple
+else:
+    from ..core.named import NamedTuple
 
 KUBELET = "kubelet"  # the lanes
 LABELS = "labels"

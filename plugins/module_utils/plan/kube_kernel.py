@@ -10,7 +10,6 @@ parameters after it has loaded modules. What is built in is seen by what it brin
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
 
 from ..core.plan import Past, Todo
 from ..core.step import File
@@ -18,6 +17,12 @@ from ..core.unknown import is_known
 from .files import HEADER, is_as
 from .kernel_parameters import Key, Live, Rival, render, same
 from .unit_names import KERNEL_MODULES, SYSCTL
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import NamedTuple
+else:
+    from ..core.named import NamedTuple
 
 UNIT = "k8s-join"
 MODULES_FILE = "/etc/modules-load.d/90-bcd-k8s.conf"

@@ -7,10 +7,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import NamedTuple
 
 from ..core.secret import Given
 from .kube_seen import DOMAIN, Settings
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import NamedTuple
+else:
+    from ..core.named import NamedTuple
 
 LONGEST = 63  # characters of a name and of a value
 NODE_ID = f"{DOMAIN}node-id"

@@ -10,7 +10,6 @@ comes from the host's own package sources where they offer it (a mirror), else f
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
 
 from ..core.plan import Past, Todo
 from ..core.state import STATE
@@ -19,6 +18,12 @@ from .debts import debt
 from .kube_seen import Settings
 from .package_rows import upstream
 from .packages_seen import Packages, Work
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, NamedTuple
+else:
+    from ..core.named import NamedTuple
 
 LANE = "packages"
 KUBE = ("kubeadm", "kubectl", "kubelet")

@@ -6,10 +6,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
 
 from ..core.secret import UNNAMED
 from ..core.state import JOIN_TOKEN, STATE
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import NamedTuple
+else:
+    from ..core.named import NamedTuple
 
 SERVICE = "kubelet.service"
 KUBELET_CONF = "/etc/kubernetes/kubelet.conf"

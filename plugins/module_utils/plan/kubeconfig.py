@@ -6,7 +6,12 @@
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import NamedTuple
+else:
+    from ..core.named import NamedTuple
 
 MEND = "see who wrote it, and let kubeadm join the machine again (kubeadm reset first)"
 # To the letter, with values that are texts to every reader of YAML. In a file like it there is nothing else to be read.

@@ -5,7 +5,12 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import NamedTuple
+else:
+    from ..core.named import NamedTuple
+
 
 PROBE = "/etc/modprobe.d/bcd.conf"  # the file of kernel-modules
 

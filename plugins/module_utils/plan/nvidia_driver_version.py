@@ -6,9 +6,14 @@
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
 
 from ..core.errors import StepFailed
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import NamedTuple
+else:
+    from ..core.named import NamedTuple
 
 VERSION_FILE = "/proc/driver/nvidia/version"
 OPEN, PROPRIETARY = "open", "proprietary"

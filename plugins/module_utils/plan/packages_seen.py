@@ -6,13 +6,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
 
 from .package_rows import Package
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import NamedTuple
+
     from .distribution import Distribution
+else:
+    from ..core.named import NamedTuple
 
 
 class Packages(NamedTuple):

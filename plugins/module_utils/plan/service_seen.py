@@ -5,9 +5,13 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from .systemd_asks import RUNS
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import NamedTuple
+else:
+    from ..core.named import NamedTuple
 
 
 class Service(NamedTuple):

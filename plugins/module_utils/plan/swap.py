@@ -11,7 +11,6 @@ swap.target is masked, by which systemd starts most of them.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
 
 from ..core.plan import Past, Todo
 from ..core.step import File
@@ -22,7 +21,11 @@ from .systemd_seen import Systemd
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import NamedTuple
+
     from .swap_areas import Area
+else:
+    from ..core.named import NamedTuple
 
 UNIT = "k8s-join"
 SWAPS = "/proc/swaps"

@@ -5,9 +5,13 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
-
 from ..core.state import STATE, parse, render
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, NamedTuple
+else:
+    from ..core.named import NamedTuple
 
 RECORD = f"{STATE}/k8s-swap.json"
 LOST = "swap then stays off when this machine leaves its cluster"

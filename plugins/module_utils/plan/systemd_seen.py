@@ -5,11 +5,15 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from ..core.step import File
 from .files import is_as
 from .systemd_asks import FOLDER
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import NamedTuple
+else:
+    from ..core.named import NamedTuple
 
 RELOAD = "daemon-reload"  # the debt
 

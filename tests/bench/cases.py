@@ -15,7 +15,7 @@ from tests.bench.stage import restore
 from tests.sim.machine import put, read
 
 MANY, SOME = 50, 8
-SELDOM, SOMETIMES = 2, 3  # rounds of a case that takes a minute, and of one that takes ten seconds
+SELDOM, SOMETIMES = 1, 3  # rounds of a case that takes two minutes, and of one that takes ten seconds
 CONVERGE = "bettercompute.bcd.converge"
 CONVERGED = "host CONVERGED\n"  # of the agent
 

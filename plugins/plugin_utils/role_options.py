@@ -35,7 +35,9 @@ UNITS, MODE, SINGLE, LABEL = "units", "mode", "single", "{{ inventory_hostname }
 # Variables of the role, asked where its mode or its units are no plain values: whether the task is for this host, else
 # an error; and the units, an error where none are given.
 IS_DUE, SECTION = "in_one_task", "section"
+WITH_DEFAULT = ("fail_on", "label")  # by the role: where what they use is not defined, that is an error
 TEMPLATE_STARTS = ("{{", "{%", "{#")
+LITERAL_STARTS = ("[", "{")  # of a text that a template turns into a list or mapping, before ansible-core 2.19
 
 SKIPPED = {"changed": False, "skipped": True, "skip_reason": "Conditional result was False"}  # as `when` has it
 
@@ -63,16 +65,20 @@ class Variables(NamedTuple):
             value = remove_omit({"value": value}, omit)["value"]
         return value
 
-    def option(self, name: str) -> Any:
-        """The value of a variable, as a template gives it that leaves out what is not defined. Raises Omitted."""
+    def option(self, role: str, option: str) -> Any:
+        """The value of an option's variable, as a template gives it. Raises Omitted where it is not defined.
+
+        AnsibleError where an option that has a default uses what is not.
+        """
+        name = f"{role}_{option}"
         if name not in self.values:
             raise Omitted
         value = self.values[name]
-        if is_plain(value):
+        if is_plain(value) and not (trust_as_template is None and _looks_literal(value)):
             return value
         if value == LABEL and is_plain(self.values.get("inventory_hostname")):
             return self.values["inventory_hostname"]
-        template = f"{{{{ {name} | default(omit) }}}}"
+        template = f"{{{{ {name} }}}}" if option in WITH_DEFAULT else f"{{{{ {name} | default(omit) }}}}"
         return self.rendered(template if trust_as_template is None else trust_as_template(template))
 
     def units(self, name: str) -> Any:
@@ -105,7 +111,7 @@ def by_role(args: Mapping[str, Any], values: Mapping[str, Any], templar: Any) ->
             if value is not None:
                 found[name] = value
             elif name != UNITS:
-                found[name] = variables.option(f"{role}_{name}")
+                found[name] = variables.option(role, name)
             else:
                 found[name] = units if is_usual else variables.rendered(values[f"{role}_{SECTION}"])
         except Omitted:
@@ -122,3 +128,7 @@ def is_plain(value: Any) -> bool:
     if isinstance(value, list):
         return all(map(is_plain, value))
     return value is None or isinstance(value, (bool, int, float))
+
+
+def _looks_literal(value: Any) -> bool:
+    return isinstance(value, str) and value.startswith(LITERAL_STARTS)

@@ -90,6 +90,20 @@ def test_a_mode_that_is_none_is_an_error_by_the_role_s_variables(tmp_path: Path,
         options(tmp_path, text)
 
 
+@pytest.mark.parametrize("option", ["fail_on", "label"])
+def test_an_option_with_a_default_is_not_left_out_for_what_it_uses(tmp_path: Path, option: str) -> None:
+    with pytest.raises(AnsibleError, match="what_is_not_defined"):
+        options(tmp_path, f"{{bcd_converge_units: {{}}, bcd_converge_{option}: '{{{{ what_is_not_defined }}}}'}}")
+
+
+def test_a_list_given_as_text_is_what_a_template_makes_of_it(tmp_path: Path) -> None:
+    """As `-e bcd_converge_known=...` gives it: a list before ansible-core 2.19, and the text since."""
+    text = "['cpu', 'sysctl']"
+    found = options(tmp_path, f'{{bcd_converge_units: {{}}, bcd_converge_known: "{text}"}}')
+    assert found is not None
+    assert found["known"] == (["cpu", "sysctl"] if IS_BEFORE_TRUST else text)
+
+
 def test_a_mode_by_a_template_and_a_section_as_text_or_as_it_travels(tmp_path: Path) -> None:
     found = options(tmp_path, "{bcd_converge_units: 'sysctl: {}', bcd_converge_mode: '{{ m }}', m: single}")
     assert found is not None

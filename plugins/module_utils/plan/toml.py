@@ -32,9 +32,9 @@ NUMBER = re.compile(r"[+-]?(?:0|[1-9][0-9]{0,17})(?:\.[0-9]+)?")
 # A table's header, or a key and its value (a word, a string, or strings in brackets), or neither; perhaps a comment.
 # To compile it costs a pass more than to match it: it stays small.
 LINE = re.compile(
-    rf"[ \t]*(?:\[([^\[\]#\n]+)\]|({KEY.pattern})[ \t]*=[ \t]*"
-    rf"([A-Za-z0-9.+-]+|{STRING.pattern}|\[(?:[ \t]*{STRING.pattern}[ \t]*(?:,|(?=\])))*[ \t]*\]))?"
-    r"[ \t]*(?:#.*)?(?:\n|\Z)"
+    rf"[ \t]*(?:(?:\[([^\[\]#\n]+)\]|({KEY.pattern})[ \t]*=[ \t]*"
+    rf"([A-Za-z0-9.+-]+|{STRING.pattern}|\[(?:[ \t]*{STRING.pattern}[ \t]*(?:,|(?=\])))*[ \t]*\]))[ \t]*)?"
+    r"(?:#.*)?(?:\n|\Z)"
 )
 LATELY = 16  # texts whose reading is kept: a pass asks for the same few again and again
 

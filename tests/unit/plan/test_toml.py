@@ -118,6 +118,7 @@ def test_what_is_read(text: str, table: dict[str, Any]) -> None:
         ("a = 1 # \x01", 1),
         ("a = 1\rb = 2", 1),
         ("a = " + "[" * 500, 1),
+        pytest.param(" " * 100_000 + "?", 1, id="blanks, of which no reading takes the square of their number"),
     ],
 )
 def test_what_is_refused_names_file_and_line(text: str, line: int) -> None:

@@ -102,21 +102,22 @@ retryable:
   type: bool
 """
 
-from ansible_collections.bettercompute.bcd.plugins.module_utils.front.module import run_unit
-from ansible_collections.bettercompute.bcd.plugins.module_utils.units.cpu import UNIT
+from typing import Any
+
+OPTIONS: dict[str, Any] = {
+    "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
+    "governor": {"type": "str"},
+    "isolate": {"type": "str"},
+    "max_disruption": {"type": "str", "choices": ["none", "service", "gpu"], "default": "gpu"},
+    "signed_spec": {"type": "dict"},
+}
 
 
 def main() -> None:
-    run_unit(
-        UNIT,
-        {
-            "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
-            "governor": {"type": "str"},
-            "isolate": {"type": "str"},
-            "max_disruption": {"type": "str", "choices": ["none", "service", "gpu"], "default": "gpu"},
-            "signed_spec": {"type": "dict"},
-        },
-    )
+    from ansible_collections.bettercompute.bcd.plugins.module_utils.front.module import run_unit
+    from ansible_collections.bettercompute.bcd.plugins.module_utils.units.cpu import UNIT
+
+    run_unit(UNIT, OPTIONS)
 
 
 if __name__ == "__main__":

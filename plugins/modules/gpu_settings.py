@@ -129,39 +129,40 @@ retryable:
   type: bool
 """
 
-from ansible_collections.bettercompute.bcd.plugins.module_utils.front.module import run_unit
-from ansible_collections.bettercompute.bcd.plugins.module_utils.units.gpu_settings import UNIT
+from typing import Any
+
+OPTIONS: dict[str, Any] = {
+    "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
+    "power_limit_watts": {"type": "int"},
+    "ecc": {"type": "bool"},
+    "gpus": {
+        "type": "list",
+        "elements": "dict",
+        "options": {
+            "select": {
+                "type": "dict",
+                "required": True,
+                "options": {
+                    "uuid": {"type": "str"},
+                    "pci": {"type": "str"},
+                    "index": {"type": "int"},
+                    "model": {"type": "str"},
+                },
+            },
+            "power_limit_watts": {"type": "int"},
+            "ecc": {"type": "bool"},
+        },
+    },
+    "max_disruption": {"type": "str", "choices": ["none", "service", "gpu"], "default": "gpu"},
+    "signed_spec": {"type": "dict"},
+}
 
 
 def main() -> None:
-    run_unit(
-        UNIT,
-        {
-            "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
-            "power_limit_watts": {"type": "int"},
-            "ecc": {"type": "bool"},
-            "gpus": {
-                "type": "list",
-                "elements": "dict",
-                "options": {
-                    "select": {
-                        "type": "dict",
-                        "required": True,
-                        "options": {
-                            "uuid": {"type": "str"},
-                            "pci": {"type": "str"},
-                            "index": {"type": "int"},
-                            "model": {"type": "str"},
-                        },
-                    },
-                    "power_limit_watts": {"type": "int"},
-                    "ecc": {"type": "bool"},
-                },
-            },
-            "max_disruption": {"type": "str", "choices": ["none", "service", "gpu"], "default": "gpu"},
-            "signed_spec": {"type": "dict"},
-        },
-    )
+    from ansible_collections.bettercompute.bcd.plugins.module_utils.front.module import run_unit
+    from ansible_collections.bettercompute.bcd.plugins.module_utils.units.gpu_settings import UNIT
+
+    run_unit(UNIT, OPTIONS)
 
 
 if __name__ == "__main__":

@@ -107,21 +107,22 @@ retryable:
   type: bool
 """
 
-from ansible_collections.bettercompute.bcd.plugins.module_utils.front.module import run_unit
-from ansible_collections.bettercompute.bcd.plugins.module_utils.units.gpu_sharing import UNIT
+from typing import Any
+
+OPTIONS: dict[str, Any] = {
+    "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
+    "mode": {"type": "str", "choices": ["mps", "timeslice"]},
+    "replicas": {"type": "int"},
+    "max_disruption": {"type": "str", "choices": ["none", "service", "gpu"], "default": "gpu"},
+    "signed_spec": {"type": "dict"},
+}
 
 
 def main() -> None:
-    run_unit(
-        UNIT,
-        {
-            "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
-            "mode": {"type": "str", "choices": ["mps", "timeslice"]},
-            "replicas": {"type": "int"},
-            "max_disruption": {"type": "str", "choices": ["none", "service", "gpu"], "default": "gpu"},
-            "signed_spec": {"type": "dict"},
-        },
-    )
+    from ansible_collections.bettercompute.bcd.plugins.module_utils.front.module import run_unit
+    from ansible_collections.bettercompute.bcd.plugins.module_utils.units.gpu_sharing import UNIT
+
+    run_unit(UNIT, OPTIONS)
 
 
 if __name__ == "__main__":

@@ -117,23 +117,24 @@ retryable:
   type: bool
 """
 
-from ansible_collections.bettercompute.bcd.plugins.module_utils.front.module import run_unit
-from ansible_collections.bettercompute.bcd.plugins.module_utils.units.hugepages import UNIT
+from typing import Any
+
+OPTIONS: dict[str, Any] = {
+    "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
+    "pages_2m": {"type": "list", "elements": "int"},
+    "pages_1g": {"type": "list", "elements": "int"},
+    "per_numa": {"type": "bool"},
+    "transparent": {"type": "str", "choices": ["always", "madvise", "never"]},
+    "max_disruption": {"type": "str", "choices": ["none", "service", "gpu"], "default": "gpu"},
+    "signed_spec": {"type": "dict"},
+}
 
 
 def main() -> None:
-    run_unit(
-        UNIT,
-        {
-            "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
-            "pages_2m": {"type": "list", "elements": "int"},
-            "pages_1g": {"type": "list", "elements": "int"},
-            "per_numa": {"type": "bool"},
-            "transparent": {"type": "str", "choices": ["always", "madvise", "never"]},
-            "max_disruption": {"type": "str", "choices": ["none", "service", "gpu"], "default": "gpu"},
-            "signed_spec": {"type": "dict"},
-        },
-    )
+    from ansible_collections.bettercompute.bcd.plugins.module_utils.front.module import run_unit
+    from ansible_collections.bettercompute.bcd.plugins.module_utils.units.hugepages import UNIT
+
+    run_unit(UNIT, OPTIONS)
 
 
 if __name__ == "__main__":

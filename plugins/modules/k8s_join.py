@@ -159,28 +159,29 @@ retryable:
   type: bool
 """
 
-from ansible_collections.bettercompute.bcd.plugins.module_utils.front.module import run_unit
-from ansible_collections.bettercompute.bcd.plugins.module_utils.units.k8s_join import UNIT
+from typing import Any
+
+OPTIONS: dict[str, Any] = {
+    "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
+    "api_server": {"type": "str"},
+    "ca_cert_sha256": {"type": "str"},
+    "token": {"type": "str", "no_log": True},
+    "join_token_ref": {"type": "str", "no_log": False},
+    "labels": {"type": "dict"},
+    "taints": {"type": "list", "elements": "str"},
+    "kubernetes_version": {"type": "raw"},
+    "node_id": {"type": "str"},
+    "site": {"type": "str"},
+    "max_disruption": {"type": "str", "choices": ["none", "service", "gpu"], "default": "gpu"},
+    "signed_spec": {"type": "dict"},
+}
 
 
 def main() -> None:
-    run_unit(
-        UNIT,
-        {
-            "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
-            "api_server": {"type": "str"},
-            "ca_cert_sha256": {"type": "str"},
-            "token": {"type": "str", "no_log": True},
-            "join_token_ref": {"type": "str", "no_log": False},
-            "labels": {"type": "dict"},
-            "taints": {"type": "list", "elements": "str"},
-            "kubernetes_version": {"type": "raw"},
-            "node_id": {"type": "str"},
-            "site": {"type": "str"},
-            "max_disruption": {"type": "str", "choices": ["none", "service", "gpu"], "default": "gpu"},
-            "signed_spec": {"type": "dict"},
-        },
-    )
+    from ansible_collections.bettercompute.bcd.plugins.module_utils.front.module import run_unit
+    from ansible_collections.bettercompute.bcd.plugins.module_utils.units.k8s_join import UNIT
+
+    run_unit(UNIT, OPTIONS)
 
 
 if __name__ == "__main__":

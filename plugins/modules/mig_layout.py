@@ -190,37 +190,38 @@ retryable:
   type: bool
 """
 
-from ansible_collections.bettercompute.bcd.plugins.module_utils.front.module import run_unit
-from ansible_collections.bettercompute.bcd.plugins.module_utils.units.mig_layout import UNIT
+from typing import Any
+
+OPTIONS: dict[str, Any] = {
+    "state": {"type": "str", "choices": ["present", "absent", "gathered"], "default": "present"},
+    "layout": {"type": "raw"},
+    "gpus": {
+        "type": "list",
+        "elements": "dict",
+        "options": {
+            "select": {
+                "type": "dict",
+                "required": True,
+                "options": {
+                    "uuid": {"type": "str"},
+                    "pci": {"type": "str"},
+                    "index": {"type": "int"},
+                    "model": {"type": "str"},
+                },
+            },
+            "layout": {"type": "raw", "required": True},
+        },
+    },
+    "max_disruption": {"type": "str", "choices": ["none", "service", "gpu"], "default": "gpu"},
+    "signed_spec": {"type": "dict"},
+}
 
 
 def main() -> None:
-    run_unit(
-        UNIT,
-        {
-            "state": {"type": "str", "choices": ["present", "absent", "gathered"], "default": "present"},
-            "layout": {"type": "raw"},
-            "gpus": {
-                "type": "list",
-                "elements": "dict",
-                "options": {
-                    "select": {
-                        "type": "dict",
-                        "required": True,
-                        "options": {
-                            "uuid": {"type": "str"},
-                            "pci": {"type": "str"},
-                            "index": {"type": "int"},
-                            "model": {"type": "str"},
-                        },
-                    },
-                    "layout": {"type": "raw", "required": True},
-                },
-            },
-            "max_disruption": {"type": "str", "choices": ["none", "service", "gpu"], "default": "gpu"},
-            "signed_spec": {"type": "dict"},
-        },
-    )
+    from ansible_collections.bettercompute.bcd.plugins.module_utils.front.module import run_unit
+    from ansible_collections.bettercompute.bcd.plugins.module_utils.units.mig_layout import UNIT
+
+    run_unit(UNIT, OPTIONS)
 
 
 if __name__ == "__main__":

@@ -37,6 +37,8 @@ UNITS = {"sysctl": {"vm.swappiness": 10}, "cpu": {"isolate": "2-3"}}
 ASIDE = {"module_args": {"max_disruption": "service"}}  # with core 2.16, which registers no invocation
 IS_OLDEST_CORE = release.__version__.startswith("2.16.")
 SECTION, PLAN, HOLDS = (f"bettercompute.bcd.{name}" for name in ("host_section", "host_plan", "cdi_holds"))
+TOKEN = "abcdef.0123456789abcdef"
+PIN = "8a1f0c3e5b7d9f2a4c6e8b0d1f3a5c7e9b2d4f6a8c0e1b3d5f7a9c2e4b6d8f0a"
 
 
 class Fleet:
@@ -83,8 +85,11 @@ def note(host: SimulatedHost, rest: str) -> None:
 
 @pytest.fixture(scope="module")
 def seed(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return with_program(tmp_path_factory.mktemp("seed"))
+
+
+def with_program(scratch: Path) -> str:
     """A host with the program, of a collection that nobody edits meanwhile."""
-    scratch = tmp_path_factory.mktemp("seed")
     controller.freeze(str(scratch))
     host = SimulatedHost(build(str(scratch / "tree"), PROFILES["debian"], "one"))
     path = Path(host.tree) / ZIP[1:]
@@ -171,6 +176,17 @@ def test_results_are_the_modules_key_by_key(seed: str, tmp_path: Path) -> None:
     assert played.err == ""
 
 
+def unit(name: str, **given: Any) -> dict[str, Any]:
+    """A task of a unit's own module."""
+    return {f"bettercompute.bcd.{name}": given}
+
+
+def join(**more: Any) -> dict[str, Any]:
+    """A worker that is to join, with a token, and a version that is a number."""
+    address = {"api_server": "https://10.0.0.1:6443", "ca_cert_sha256": PIN, "token": TOKEN, "join_token_ref": "a:b"}
+    return unit("k8s_join", kubernetes_version=1.32, labels={"a.example/b": "c"}, **address, **more)
+
+
 def test_one_command_and_no_file_is_what_a_task_takes(seed: str, tmp_path: Path) -> None:
     """Where it is to be carried and no Python is named, Ansible looks for one before."""
     bare = {"ansible_python_interpreter": "auto_silent", "ansible_interpreter_python_fallback": [PYTHON]}
@@ -198,13 +214,21 @@ def test_an_account_of_the_group_has_root_s_pass_by_the_helper(seed: str, tmp_pa
     hosts = Fleet(tmp_path, seed, {"program": account, "module": {**account, "bcd_program_pass": "false"}})
     for host in hosts.hosts.values():
         host.write(ASKED, "", 0o666)
-    tasks = [{SECTION: options()}, {HOLDS: {"assignments": []}}]
+    tasks = [
+        {SECTION: options()},
+        {HOLDS: {"assignments": []}},
+        unit("sysctl", values={"vm.swappiness": 20}),
+        {**join(), "ignore_errors": True},
+    ]
     with hosts.hosts["program"].helper(), hosts.hosts["module"].helper():
-        found = hosts.results(hosts.run(tasks))
+        played = hosts.run(tasks)
+    found = hosts.results(played)
     assert found["program"] == found["module"]
-    assert [status for _action, status, _result in found["program"]] == ["ok"] * 2
+    assert [status for _action, status, _result in found["program"]] == ["ok"] * 3 + ["ignored"]
     assert found["program"][0][2]["changed"]
-    assert (len(hosts.asked("program")), hosts.asked("module")) == (2, [])
+    assert {host.read("/proc/sys/vm/swappiness") for host in hosts.hosts.values()} == {"20\n"}
+    assert TOKEN not in played.out + played.err
+    assert (len(hosts.asked("program")), hosts.asked("module")) == (4, [])
 
 
 # -- the module instead

@@ -53,4 +53,12 @@ def result_of(module: str, params: Mapping[str, Any], check: bool) -> dict[str, 
         from .holds import holds_result
 
         return holds_result(params, check)
-    return None
+    from ..plan.unit_names import ORDER
+
+    unit = next((name for name in ORDER if name.replace("-", "_") == module), None)
+    if unit is None:
+        return None
+    from ..units import catalog
+    from .single import module_result
+
+    return module_result(catalog.unit(unit), params, check)

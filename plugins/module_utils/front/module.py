@@ -20,17 +20,10 @@ def start(argument_spec: dict[str, Any], **rules: Any) -> AnsibleModule:
 
 def run_unit(unit: Unit, argument_spec: dict[str, Any]) -> None:
     """Converge one unit by the options of its module, and exit."""
-    from ..plan.wire_form import wire_settings  # here, since a pass over the whole host needs none of these
-    from .given import to_unit
-    from .single import Asked, gathered, unit_result
+    from .single import module_result  # here, since a pass over the whole host does not need it
 
     module = start(argument_spec)
-    params = module.params
-    if params["state"] == "gathered":
-        leave(module, gathered(unit))
-    settings = None if params["state"] == "absent" else wire_settings(unit, params)
-    asked = Asked(settings, params["signed_spec"], params["max_disruption"], to_unit(params))
-    leave(module, unit_result(unit, asked, module.check_mode))
+    leave(module, module_result(unit, module.params, module.check_mode))
 
 
 def leave(module: AnsibleModule, result: dict[str, Any], msg: str | None = None) -> None:

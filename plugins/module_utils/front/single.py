@@ -26,6 +26,18 @@ class Asked(NamedTuple):
     given: Given = Given()
 
 
+def module_result(unit: Unit, params: Mapping[str, Any], check_mode: bool) -> dict[str, Any]:
+    """The result of the unit's own module, by its options, complete and validated. Never raises a Fault."""
+    if params["state"] == "gathered":
+        return gathered(unit)
+    from ..plan.wire_form import wire_settings  # here, since the helper is asked in wire form
+    from .given import to_unit
+
+    settings = None if params["state"] == "absent" else wire_settings(unit, params)
+    asked = Asked(settings, params["signed_spec"], params["max_disruption"], to_unit(params))
+    return unit_result(unit, asked, check_mode)
+
+
 def unit_result(unit: Unit, asked: Asked, check_mode: bool) -> dict[str, Any]:
     """The unit's result keys after one pass, or in check mode as a pass would leave them. Never raises a Fault."""
     try:

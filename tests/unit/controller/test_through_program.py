@@ -5,6 +5,10 @@
 
 from __future__ import annotations
 
+import importlib
+import os
+import subprocess
+import sys
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,6 +16,7 @@ import pytest
 from ansible import constants
 from ansible.errors import AnsibleActionFail
 
+from ansible_collections.bettercompute.bcd.plugins.module_utils.plan.unit_names import ORDER
 from ansible_collections.bettercompute.bcd.plugins.modules import host_plan
 from ansible_collections.bettercompute.bcd.plugins.plugin_utils.through_program import (
     ThroughProgram,
@@ -19,6 +24,7 @@ from ansible_collections.bettercompute.bcd.plugins.plugin_utils.through_program 
     choice,
     plain,
 )
+from tests.tools.results import TOP
 
 
 class Plan(ThroughProgram):
@@ -85,6 +91,33 @@ def test_on_windows_there_is_no_program() -> None:
     plan = Plan(UNITS)
     plan._connection._shell._IS_WINDOWS = True
     assert plan._request(HOST) is None
+
+
+@pytest.mark.parametrize(
+    "name", [*(unit.replace("-", "_") for unit in ORDER), "host_section", "host_plan", "cdi_holds"]
+)
+def test_its_module_s_options_are_each_action_s(name: str) -> None:
+    plugins = "ansible_collections.bettercompute.bcd.plugins"
+    action = importlib.import_module(f"{plugins}.action.{name}").ActionModule
+    module = importlib.import_module(f"{plugins}.modules.{name}")
+    assert issubclass(action, ThroughProgram)
+    assert action.OPTIONS is module.OPTIONS
+    found = action.MODULE, action.RULES
+    assert found == (name, getattr(module, "RULES", {}))
+
+
+def test_the_units_modules_bring_the_controller_nothing_but_options() -> None:
+    """It would compile their files anew in every run."""
+    names = [unit.replace("-", "_") for unit in ORDER]
+    text = f"""
+import importlib, sys
+for name in {names}:
+    importlib.import_module("ansible_collections.bettercompute.bcd.plugins.modules." + name)
+print([name for name in sys.modules if ".module_utils" in name])
+"""
+    env = {**os.environ, "PYTHONPATH": str(TOP / ".build")}
+    done = subprocess.run([sys.executable, "-c", text], check=True, capture_output=True, text=True, env=env)
+    assert done.stdout == "[]\n"
 
 
 def test_a_task_that_is_tried_again_is_asked_again() -> None:

@@ -15,6 +15,7 @@ import pytest
 
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core import code_id
 from ansible_collections.bettercompute.bcd.plugins.module_utils.core import host as machine
+from ansible_collections.bettercompute.bcd.plugins.module_utils.core.plan import Field, Plan
 from ansible_collections.bettercompute.bcd.plugins.module_utils.front import (
     cli,
     for_controller,
@@ -32,13 +33,19 @@ from tests.unit.shelf import Shelf
 CODE = "c0de" * 16
 UNITS = {**HOST, "units": {"sysctl": {"text": "x"}}, "label": "one"}
 HELD = {**DEVICES, "assignments": []}
+OF_A_UNIT = {"state": "present", "text_of_it": "x", "max_disruption": "gpu", "signed_spec": None}
 
 
 @pytest.fixture
 def host(monkeypatch: pytest.MonkeyPatch) -> FakeHost:
     """The host that the program finds itself on; its unit sysctl keeps a file."""
     shelf = Shelf()
-    shelf.keeper("sysctl")
+    for name in ("sysctl", "mig-layout"):
+        shelf.keeper(name)
+        shelf.units[name] = shelf.units[name]._replace(
+            fields=(Field("text", "text_of_it", (str,)),),
+            gather=lambda host: Plan(found={"text_of_it": host.read("/etc/mig-layout")}),
+        )
     monkeypatch.setattr(catalog, "SHIPPED", {name: lambda name=name: shelf.units[name] for name in shelf.units})
     fake = FakeHost()
     for module in (machine, section, holds):
@@ -84,6 +91,25 @@ def test_each_module_s_own_pass_is_made(ask: Any, host: FakeHost) -> None:
     held = answered(ask(module="cdi_holds", params=HELD))
     assert held == json.loads(json.dumps(holds.holds_result(HELD, False)))
     assert (held["unit"], held["state"]) == ("devices", "converged")
+
+
+@pytest.mark.parametrize(("module", "path"), [("sysctl", "/etc/sysctl"), ("mig_layout", "/etc/mig-layout")])
+def test_a_unit_s_own_module_is_its_pass_alone(ask: Any, host: FakeHost, module: str, path: str) -> None:
+    checked = answered(ask(module=module, params=OF_A_UNIT, check=True))
+    assert (checked["unit"], checked["changed"], host.calls) == (module.replace("_", "-"), True, [])
+    done = answered(ask(module=module, params=OF_A_UNIT))
+    assert (done["changed"], done["state"], host.read(path)) == (True, "converged", "x")
+    assert [step["action"] for step in done["steps"]] == [f"write {path}"]
+    refused = answered(ask(module=module, params={**OF_A_UNIT, "text_of_it": "no"}))
+    assert (refused["reason"], "no is refused" in refused["msg"]) == ("Refused", True)
+    gone = answered(ask(module=module, params={**OF_A_UNIT, "state": "absent"}))
+    assert (gone["changed"], host.exists(path)) == (True, False)
+
+
+def test_what_a_unit_gathers_is_its_answer(ask: Any, host: FakeHost) -> None:
+    host.put("/etc/mig-layout", "now")
+    found = answered(ask(module="mig_layout", params={**OF_A_UNIT, "state": "gathered"}))
+    assert (found["text_of_it"], found["changed"], host.calls) == ("now", False, [])
 
 
 def test_a_pass_that_fails_is_an_answer(ask: Any, host: FakeHost) -> None:

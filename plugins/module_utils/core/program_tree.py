@@ -83,7 +83,10 @@ def _sync(place: str) -> None:
 
 
 def is_whole(folder: str, name: str, parts: Mapping[str, bytes]) -> bool:
-    """Whether the directory holds these parts alone, each root's own, and compiled for this interpreter."""
+    """Whether the directory holds these parts alone, each root's own, and compiled for this interpreter.
+
+    What is compiled lies in it twice, so that what a disk has damaged is not the same any more.
+    """
     from importlib.util import cache_from_source
 
     place = f"{folder}/{name}"
@@ -100,7 +103,8 @@ def is_whole(folder: str, name: str, parts: Mapping[str, bytes]) -> bool:
             return False
         if path.endswith(".py") and not os.path.isfile(cache_from_source(here)):
             return False
-    return os.path.isfile(compiled.file_of(place))
+    single = compiled.file_of(place)
+    return os.path.isfile(single) and _bytes(single) == compiled.gathered(place)
 
 
 def _bytes(path: str) -> bytes:

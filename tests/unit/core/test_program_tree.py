@@ -117,9 +117,30 @@ def not_in_one_file(place: Path) -> None:
     single.unlink()
 
 
+def cut_short(place: Path) -> None:
+    (single,) = (place / "__pycache__").iterdir()
+    single.write_bytes(single.read_bytes()[:-1])
+
+
+def damaged(place: Path) -> None:
+    (own,) = (place / "bcd/core/__pycache__").glob("host.*")
+    own.write_bytes(own.read_bytes()[:-8] + bytes(8))
+
+
 @pytest.mark.parametrize(
     "spoil",
-    [edited, missing, added, open_to_others, folder_open_to_others, linked, not_compiled, not_in_one_file],
+    [
+        edited,
+        missing,
+        added,
+        open_to_others,
+        folder_open_to_others,
+        linked,
+        not_compiled,
+        not_in_one_file,
+        cut_short,
+        damaged,
+    ],
 )
 def test_what_was_changed_is_whole_no_more(tree: Path, spoil: object) -> None:
     publish(tree)

@@ -198,7 +198,7 @@ class Host:
                 return spawned(path, words, timeout, stdin, {**ENVIRONMENT, **variables}, argv)
             except FileNotFoundError:
                 pass
-        return Answer(127, "", f"{argv[0]}: no such program")
+        return Answer(127, "", f"{words[0]}: no such program")
 
 
 def _unless_absent(ask: Callable[[str], Told], path: str, absent: tuple[int, ...] = ABSENT) -> Told | None:

@@ -246,5 +246,10 @@ def test_a_program_behind_variables_is_started_by_itself(tmp_path: Path, monkeyp
     shown = Host().ask(("env", "A=b c", "LANG=x", "sh", "-c", 'echo "$A $LANG $LC_ALL"'))
     assert shown == Answer(0, "b c x C\n")
     assert Host().ask(("env", "A=b", "nothing-of-that-name")) == Answer(127, "", "env: no such program")
+    lost = tmp_path / "lost"  # there, but not what it is run by
+    lost.write_text(f"#!{tmp_path}/nothing\n")
+    lost.chmod(0o755)
+    monkeypatch.setattr(Host, "which", lambda _self, name: str(lost) if name == "smi" else f"/bin/{name}")
+    assert Host().ask(("env", "A=b", "smi")) == Answer(127, "", "smi: no such program")
     with pytest.raises(Hung, match=r"^env A=b sh -c .* did not end within 0.2 seconds"):
         Host().ask(("env", "A=b", "sh", "-c", "sleep 9"), 0.2)

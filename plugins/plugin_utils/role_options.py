@@ -116,6 +116,11 @@ def by_role(args: Mapping[str, Any], values: Mapping[str, Any], templar: Any) ->
                 found[name] = units if is_usual else variables.rendered(values[f"{role}_{SECTION}"])
         except Omitted:
             continue
+        except AnsibleError as error:
+            said, variable = str(error), f"{role}_{name}"
+            if variable in said:
+                raise
+            raise AnsibleError(f"{variable} cannot be had: {said}") from None  # of a template Ansible names none
     return found
 
 

@@ -110,6 +110,19 @@ def test_a_mode_by_a_template_and_a_section_as_text_or_as_it_travels(tmp_path: P
     assert found["units"] == "sysctl: {}"
 
 
+@pytest.mark.parametrize(
+    ("option", "text"),
+    [
+        ("label", "{bcd_converge_units: {}, bcd_converge_label: '{{ what_is_not_defined }}'}"),
+        ("known", "{bcd_converge_units: {}, bcd_converge_known: '{{ 1 | what_is_no_filter }}'}"),
+        ("units", "{bcd_converge_units: {cpu: '{{ 1 | what_is_no_filter }}'}}"),
+    ],
+)
+def test_an_error_names_the_variable_that_it_is_of(tmp_path: Path, option: str, text: str) -> None:
+    with pytest.raises(AnsibleError, match=f"bcd_converge_{option}"):
+        options(tmp_path, text, {"units": None, option: None})
+
+
 @pytest.mark.parametrize("value", [None, True, 3, 1.5, "a", "{a}", '{"a": {"b": 1}}', [], {"a": [{"b": "c"}]}])
 def test_what_has_no_template_is_plain(value: Any) -> None:
     assert is_plain(value)

@@ -33,7 +33,7 @@ export ANSIBLE_HOME := $(CURDIR)/$(BUILD)/home
 
 .PHONY: help
 help:  ## Say what each target does
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 24
 
 # --- environments ---------------------------------------------------------------------------------------------------
 

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-CARRIED = "carried/"  # so the names of the program's files begin where it is carried (see carried_start)
+# So the names of the program's files begin: where it is carried (see carried_start), where it is installed.
+PROGRAM = ("carried/", "/usr/lib/bcd/")
 
 
 def name(source: bytes) -> str:
@@ -47,8 +48,9 @@ def keep_in(place: str) -> None:
         def make() -> Any:
             return compile_any(source, filename, mode, *words, **named)
 
-        is_carried = isinstance(filename, str) and filename.startswith(CARRIED) and isinstance(source, bytes)
-        return kept(place, filename, source, make) if is_carried and mode == "exec" else make()
+        is_ours = isinstance(filename, str) and filename.startswith(PROGRAM) and isinstance(source, bytes)
+        is_usual = mode == "exec" and named.get("optimize", -1) == -1
+        return kept(place, filename, source, make) if is_ours and is_usual else make()
 
     zipimport._compile_source = archived  # type: ignore[attr-defined]
     builtins.compile = any_source

@@ -97,8 +97,9 @@ def carry(store: Path, text: str, name: str = "carried/module.py") -> str:
     return done.stdout + done.stderr
 
 
-def test_the_code_of_a_part_that_was_carried_before_is_taken_from_the_store(archive: Archive) -> None:
-    assert carry(archive.store, "print('compiled')\n") == "compiled\n"
+@pytest.mark.parametrize("name", ["carried/module.py", "/usr/lib/bcd/1.0-0/module.py"])
+def test_the_code_of_a_part_of_the_program_that_was_seen_is_taken_from_the_store(archive: Archive, name: str) -> None:
+    assert carry(archive.store, "print('compiled')\n", name) == "compiled\n"
     [kept] = archive.store.iterdir()
     kept.write_bytes(marshal.dumps(compile("print('stored', __name__)\n", "x", "exec")))
     assert carry(archive.store, "print('compiled')\n") == "stored __main__\n"

@@ -9,6 +9,9 @@ role it is, by a variable of its own, leaves its options without a value, and th
 variables. Ansible renders those in which a template may be, and then says what it would have said of the option.
 """
 
+# What an import that fails leaves out is asked for before it is used.
+# pylint: disable=used-before-assignment
+
 from __future__ import annotations
 
 from collections.abc import Mapping

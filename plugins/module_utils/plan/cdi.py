@@ -8,6 +8,9 @@ version below what the content needs. So a specification is checked here before 
 writes on most hosts is known to be sound, and `cdi_rules` has the rules for all else.
 """
 
+# The very type of a value decides here.
+# pylint: disable=unidiomatic-typecheck
+
 from __future__ import annotations
 
 import re

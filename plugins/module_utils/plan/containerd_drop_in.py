@@ -161,8 +161,8 @@ def texts_of(now: Containerd) -> list[tuple[str, str]]:
 
 
 def may_look_in_debians(now: Containerd) -> bool:
-    """Whether a file names Debian's folder of CNI's plugins, so that it may be the only one that counts."""
-    return any(DEBIAN_CNI in text for _path, text in texts_of(now))
+    """Whether a file may name Debian's folder of CNI's plugins, so that it may be the only one that counts."""
+    return any(DEBIAN_CNI in text or "\\u" in text.lower() for _path, text in texts_of(now))  # or spells it by numbers
 
 
 def _config(now: Containerd) -> str:

@@ -438,8 +438,9 @@ def test_plugins_in_both_places_are_the_operators_to_decide() -> None:
     assert nowhere.cri()["cni"]["bin_dir"] == "/usr/lib/cni"
 
 
-def test_a_list_of_folders_gets_one_more() -> None:
-    text = f'version = 3\n{IMPORTS}[plugins."{NEW}".cni]\nbin_dirs = ["/usr/lib/cni"]\n'
+@pytest.mark.parametrize("spelled", ["/usr/lib/cni", r"/usr\u002flib/cni", r"/usr/lib\U0000002Fcni"])
+def test_a_list_of_folders_gets_one_more(spelled: str) -> None:
+    text = f'version = 3\n{IMPORTS}[plugins."{NEW}".cni]\nbin_dirs = ["{spelled}"]\n'
     host = host_with("2.1.9", {CONFIG: text})
     go(KUBE, host, {})
     assert host.cri()["cni"]["bin_dirs"] == ["/usr/lib/cni", "/opt/cni/bin"]
